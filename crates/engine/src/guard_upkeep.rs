@@ -11,6 +11,8 @@ use crate::guard_exchange;
 
 /// How many lanes are read at a time.
 const PAGE: usize = 1_000;
+/// How often a change of a lane's controls is tried. A try fails only if another process has changed them meanwhile.
+const CONTROLS_TRIES: usize = 20;
 
 /// Restores the guards of lanes, and applies what operators have set.
 pub(crate) async fn restore(shared: &EngineState) -> Result<(), Error> {
@@ -77,15 +79,21 @@ pub(crate) async fn read_controls(shared: &EngineState) -> Result<(), Error> {
 pub(crate) async fn change_controls(
     shared: &EngineState,
     lane: &Lane,
-    change: impl FnOnce(&mut Controls),
+    change: impl Fn(&mut Controls),
 ) -> Result<Controls, Error> {
     let _one_at_a_time = shared.changing_controls.lock().await;
-    read_controls(shared).await?;
-    let mut controls = shared.lanes.controls(lane);
-    change(&mut controls);
-    shared.store.controls().put(lane.clone(), controls.clone()).await?;
-    read_controls(shared).await?;
-    Ok(controls)
+    for _ in 0..CONTROLS_TRIES {
+        read_controls(shared).await?;
+        let before = shared.lanes.controls(lane);
+        let mut controls = before.clone();
+        change(&mut controls);
+        if shared.store.controls().replace(lane.clone(), before, controls.clone()).await? {
+            read_controls(shared).await?;
+            return Ok(controls);
+        }
+    }
+    let reason = format!("other processes changed the controls of {lane} at the same time; try again");
+    Err(Error::Unavailable(reason))
 }
 
 /// Has the store keep the guards that changed, with the call that follows.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use redrive_core::guards::{self, Controls};
 use redrive_core::{Dependency, Lane, Status, Task, TaskId, TenantId, Timestamp};
 use redrive_store::{
-    BringForwardOutcome, CancelOutcome, Error, Liveness, Node, ReplayOutcome, Store, Submitted, TaskDetail,
+    Backlog, BringForwardOutcome, CancelOutcome, Error, Liveness, Node, ReplayOutcome, Store, Submitted, TaskDetail,
 };
 use tokio::sync::{Notify, oneshot};
 
@@ -39,6 +39,9 @@ use crate::{announcer, claimer, cleaner, collector, guard_exchange, guard_upkeep
 
 /// How often a caller that waits for a task's end reads a store that other processes write to.
 const LOOK_AFTER: Duration = Duration::from_millis(500);
+
+/// How long the report of a lane waits for its backlog.
+const BACKLOG_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long a stop waits for the store once the attempts have been given up.
 const LAST_CALLS: Duration = Duration::from_secs(5);
@@ -273,6 +276,24 @@ impl Handle {
         self.shared.lanes.report(lane)
     }
 
+    /// How many pending tasks these lanes have in the store, in order, each number counted up to `most`; `None` if the store
+    /// does not answer at the moment.
+    pub async fn backlogs(&self, lanes: Vec<Lane>, most: u32) -> Option<Vec<Backlog>> {
+        let doing = "counting backlogs";
+        let counted = tokio::select! {
+            biased;
+            counted = self.shared.store.reads().backlogs(lanes, self.now(), most) => counted,
+            () = self.shared.clock.sleep(BACKLOG_TIMEOUT) => {
+                Err(Error::Unavailable(format!("no answer within {BACKLOG_TIMEOUT:?}")))
+            }
+        };
+        match &counted {
+            Ok(_) => self.store_worked(doing),
+            Err(error) => self.store_failed(doing, error),
+        }
+        counted.ok()
+    }
+
     /// What a pending task waits for; `None` if it is about to be sent.
     pub fn waiting_for(&self, task: &Task) -> Option<Waiting> {
         match task.status {
@@ -281,11 +302,12 @@ impl Handle {
         }
     }
 
-    /// Changes what operators have set for a lane. Durable once this returns. Returns what is set now.
+    /// Changes what operators have set for a lane. Durable once this returns. Returns what is set now. If another process
+    /// changes it at the same time, `change` is applied again to what that process has set.
     pub async fn change_controls(
         &self,
         lane: Lane,
-        change: impl FnOnce(&mut Controls) + Send + 'static,
+        change: impl Fn(&mut Controls) + Send + 'static,
     ) -> Result<Controls, Error> {
         let shared = self.shared.clone();
         self.run_to_completion(async move { guard_upkeep::change_controls(&shared, &lane, change).await }).await

@@ -16,7 +16,7 @@ use redrive_core::{ErrorType, Status, TaskId};
 use redrive_engine::Options;
 use redrive_engine::clock::Clock;
 use redrive_store::memory::MemoryStore;
-use redrive_store::{LaneControls, Store};
+use redrive_store::{Backlog, LaneControls, Store};
 use world::{FailingStore, Log, PausedClock, Reply, World, attempts, lane};
 
 fn secs(secs: u64) -> Duration {
@@ -395,7 +395,8 @@ fn paused() -> Controls {
 
 /// Sets the controls of the lane as another process would.
 async fn set_elsewhere(world: &World, controls: Controls) {
-    LaneControls::put(&*world.store, lane("dependency"), controls).await.unwrap();
+    let before = world.engine.lane_report(&lane("dependency")).map(|report| report.controls).unwrap_or_default();
+    assert!(LaneControls::replace(&*world.store, lane("dependency"), before, controls).await.unwrap());
 }
 
 #[tokio::test(start_paused = true)]
@@ -456,6 +457,67 @@ async fn a_look_that_read_older_controls_does_not_undo_a_change_made_here() {
     world.submit("k", attempts(1)).await;
     world.clock.sleep(3 * look_around_every).await;
     assert_eq!(sends(&world), []);
+}
+
+fn limited(concurrency: u32, controls: Controls) -> Controls {
+    let limits = guards::Limits { concurrency: Some(concurrency), ..guards::Limits::default() };
+    Controls { limits: Some(limits), ..controls }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_another_process_makes_at_the_same_time_is_kept() {
+    let world = World::new().await;
+    let held = world.store.hold_answer("list");
+    let change = world.engine.change_controls(lane("dependency"), |controls| *controls = limited(3, controls.clone()));
+    let elsewhere = async {
+        held.reached().await;
+        set_elsewhere(&world, paused()).await;
+        held.release();
+    };
+    let (changed, ()) = tokio::join!(change, elsewhere);
+    let both = limited(3, paused());
+    assert_eq!(changed.unwrap(), both);
+    assert_eq!(world.store.controls().list(None, 10).await.unwrap(), [(lane("dependency"), both.clone())]);
+    assert_eq!(world.engine.lane_report(&lane("dependency")).unwrap().controls, both);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_gives_up_if_other_processes_change_the_same_controls_all_the_time() {
+    let world = World::new().await;
+    let mut held = world.store.hold_answer("list");
+    let change = world.engine.change_controls(lane("dependency"), |controls| controls.pause = paused().pause);
+    let elsewhere = async {
+        let mut set = Controls::default();
+        for n in 1..=20 {
+            held.reached().await;
+            let new = limited(n, Controls::default());
+            assert!(LaneControls::replace(&*world.store, lane("dependency"), set, new.clone()).await.unwrap());
+            set = new;
+            let next = if n < 20 { world.store.hold_answer("list") } else { held.clone() };
+            held.release();
+            held = next;
+        }
+    };
+    let (changed, ()) = tokio::join!(change, elsewhere);
+    let error = changed.unwrap_err().to_string();
+    assert!(error.contains("other processes changed the controls"), "{error}");
+    let set = limited(20, Controls::default());
+    assert_eq!(world.store.controls().list(None, 10).await.unwrap(), [(lane("dependency"), set)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backlog_that_the_store_does_not_count_in_time_is_left_out() {
+    let world = World::new().await;
+    let counted = async || world.engine.backlogs(vec![lane("dependency")], 10).await;
+    assert_eq!(counted().await, Some(vec![Backlog::default()]));
+    world.store.slow_down("backlogs", secs(3));
+    let before = world.clock.elapsed();
+    assert_eq!(counted().await, None);
+    assert_eq!(world.clock.elapsed() - before, secs(2));
+    world.store.slow_down("backlogs", secs(1));
+    assert_eq!(counted().await, Some(vec![Backlog::default()]));
+    world.store.fail("backlogs", 1);
+    assert_eq!(counted().await, None);
 }
 
 #[tokio::test(start_paused = true)]

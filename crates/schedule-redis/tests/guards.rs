@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use redrive_core::Lane;
 use redrive_core::guards::{Controls, Limits};
-use redrive_store::conformance::samples::{TENANT, billing, lane};
+use redrive_store::conformance::samples::{TENANT, billing, lane, set_controls};
 use redrive_store::conformance::shared_guards::{change, read_one, replace_one};
 use redrive_store::{GuardKey, News, SharedGuards, StateChange, Store, VersionedState};
 use redrive_testbed::{Postgres, Redis};
@@ -64,7 +64,7 @@ async fn changed_guards_and_controls_are_announced_over_redis() {
     guards(&pair.one).replace(changes).await.unwrap();
     assert_eq!(pair.other.shared().unwrap().next_news().await, [News::GuardsChanged(billing())]);
     let controls = Controls { limits: Some(Limits::default()), ..Controls::default() };
-    pair.other.controls().put(lane(TENANT, "mail"), controls.clone()).await.unwrap();
+    set_controls(&pair.other, lane(TENANT, "mail"), controls.clone()).await;
     // The first news that this process receives: it did not receive its own.
     assert_eq!(pair.one.shared().unwrap().next_news().await, [News::GuardsChanged(lane(TENANT, "mail"))]);
     assert_eq!(pair.one.controls().list(None, 10).await.unwrap(), [(lane(TENANT, "mail"), controls)]);

@@ -77,7 +77,7 @@ passed_on! {
         replay(tasks: Vec<TaskKey>, now: Timestamp) -> Answers<ReplayOutcome>;
     }
     LaneControls of controls {
-        put(lane: Lane, controls: Controls) -> ();
+        replace(lane: Lane, expected: Controls, new: Controls) -> bool;
         list(after: Option<Lane>, limit: usize) -> Vec<(Lane, Controls)>;
     }
     Upkeep of upkeep {
@@ -94,6 +94,7 @@ passed_on! {
         by_key(tenant: TenantId, key: IdempotencyKey) -> Option<(Task, Fingerprint)>;
         list(query: TaskQuery) -> TaskPage;
         counts(tenant: TenantId) -> Counts;
+        backlogs(lanes: Vec<Lane>, now: Timestamp, most: u32) -> Vec<Backlog>;
         attempts(tenant: TenantId, id: TaskId, after: u32, limit: usize) -> Option<Vec<Attempt>>;
     }
     Policies of policies {

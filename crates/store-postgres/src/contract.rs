@@ -250,6 +250,11 @@ impl Reads for PostgresStore {
             .map_err(|failure| failure.into_error("counting tasks"))
     }
 
+    async fn backlogs(&self, lanes: Vec<Lane>, now: Timestamp, most: u32) -> Result<Vec<Backlog>, Error> {
+        read!(self.pool, |connection| ops::backlogs::backlogs(connection, &lanes, now, most))
+            .map_err(|failure| failure.into_error("counting the pending tasks of lanes"))
+    }
+
     async fn attempts(
         &self,
         tenant: TenantId,
@@ -304,16 +309,16 @@ impl Policies for PostgresStore {
 
 #[async_trait]
 impl LaneControls for PostgresStore {
-    async fn put(&self, lane: Lane, controls: Controls) -> Result<(), Error> {
-        let json = serde_json::to_string(&controls)
+    async fn replace(&self, lane: Lane, expected: Controls, new: Controls) -> Result<bool, Error> {
+        let json = serde_json::to_string(&new)
             .map_err(|error| Error::Unavailable(format!("writing the controls of a lane as JSON: {error}")))?;
-        let put = match controls.is_empty() {
-            true => call!(self.pool, |connection| ops::lane_controls::remove(connection, &lane)),
-            false => call!(self.pool, |connection| ops::lane_controls::put(connection, &lane, &json)),
-        };
-        put.map_err(|failure| failure.into_error("setting the controls of a lane"))?;
-        self.news.tell_guards(lane);
-        Ok(())
+        let json = (!new.is_empty()).then_some(&*json);
+        let replaced = call!(self.pool, |connection| ops::lane_controls::replace(connection, &lane, &expected, json))
+            .map_err(|failure| failure.into_error("setting the controls of a lane"))?;
+        if replaced {
+            self.news.tell_guards(lane);
+        }
+        Ok(replaced)
     }
 
     async fn list(&self, after: Option<Lane>, limit: usize) -> Result<Vec<(Lane, Controls)>, Error> {

@@ -134,6 +134,14 @@ impl Reads for SqliteStore {
         self.readers.run("counting tasks", move |reader| ops::counts::counts(reader, &tenant)).await
     }
 
+    async fn backlogs(&self, lanes: Vec<Lane>, now: Timestamp, most: u32) -> Result<Vec<Backlog>, Error> {
+        self.readers
+            .run("counting the pending tasks of lanes", move |reader| {
+                lanes.iter().map(|lane| ops::backlog::backlog(reader, lane, now, most)).collect()
+            })
+            .await
+    }
+
     async fn attempts(
         &self,
         tenant: TenantId,
@@ -162,9 +170,9 @@ impl GuardStates for SqliteStore {
 
 #[async_trait]
 impl LaneControls for SqliteStore {
-    async fn put(&self, lane: Lane, controls: Controls) -> Result<(), Error> {
+    async fn replace(&self, lane: Lane, expected: Controls, new: Controls) -> Result<bool, Error> {
         self.write("setting the controls of a lane", move |writer| {
-            ops::guard_states::put_controls(writer, &lane, &controls)
+            ops::guard_states::replace_controls(writer, &lane, &expected, &new)
         })
         .await
     }

@@ -82,6 +82,10 @@ async fn a_damaged_task_that_waits_is_set_aside_and_the_others_are_claimed() {
         keep(&store, [task(1), task(2), task(3).to("https://b.example")]).await;
         change(directory.path(), damage, 1);
 
+        let backlogs =
+            store.reads().backlogs(vec![billing(), task(3).to("https://b.example").0.task.lane], at(0), 9).await;
+        let due = backlogs.unwrap().iter().map(|backlog| backlog.due).collect::<Vec<_>>();
+        assert!([[1, 1], [2, 1]].contains(&due[..].try_into().unwrap()), "{damage}: {due:?}");
         let claimed = claim(&store, billing(), 5, at(0)).await;
         assert_eq!(ids(&claimed), [id(2)], "{damage}");
         assert_eq!(settle(&store, succeed(&claimed[0], at(1))).await, Settled::Done(Status::Succeeded), "{damage}");

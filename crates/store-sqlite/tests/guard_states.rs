@@ -6,7 +6,9 @@ mod support;
 
 use redrive_core::Lane;
 use redrive_core::guards::{Controls, Limits};
-use redrive_store::conformance::samples::{acme, allow, at, billing, claim, guard_snapshot, keep, lane, task};
+use redrive_store::conformance::samples::{
+    acme, allow, at, billing, claim, controls_of, guard_snapshot, keep, lane, set_controls, task,
+};
 use redrive_store::{GuardState, Store};
 use redrive_store_sqlite::SqliteStore;
 use rusqlite::Connection;
@@ -54,7 +56,7 @@ async fn states_and_controls_survive_reopening_and_crashes() {
     let limits = Limits { concurrency: Some(3), ..Limits::default() };
     let controls = Controls { limits: Some(limits), ..Controls::default() };
     keep_states(&store, vec![state(billing(), 1), state(lane("globex", "mail"), 2)]);
-    store.controls().put(billing(), controls.clone()).await.unwrap();
+    set_controls(&store, billing(), controls.clone()).await;
     copy(directory.path(), crashed.path());
     store.close().await;
     for store in [open(directory.path()), open(crashed.path())] {
@@ -95,7 +97,7 @@ async fn unreadable_states_and_controls_are_skipped_and_the_others_fill_the_page
     let lanes = ["b", "d", "f"].map(|name| lane("acme", name));
     for lane in lanes.clone() {
         keep_states(&store, vec![state(lane.clone(), 1)]);
-        store.controls().put(lane, controls.clone()).await.unwrap();
+        set_controls(&store, lane, controls.clone()).await;
     }
     store.close().await;
     let connection = Connection::open(database(directory.path())).unwrap();
@@ -115,4 +117,13 @@ async fn unreadable_states_and_controls_are_skipped_and_the_others_fill_the_page
     let expected = lanes.clone().map(|lane| (lane, controls.clone()));
     assert_eq!(store.controls().list(None, 10).await.unwrap(), expected);
     assert_eq!(store.controls().list(Some(lanes[1].clone()), 2).await.unwrap(), expected[2..]);
+    // A change replaces what cannot be read, as if nothing had been set.
+    for name in ["a", "c", "e", "g"] {
+        let replace = async |expected: Controls| {
+            store.controls().replace(lane("acme", name), expected, controls.clone()).await.unwrap()
+        };
+        assert!(!replace(controls.clone()).await, "{name}");
+        assert!(replace(Controls::default()).await, "{name}");
+        assert_eq!(controls_of(&store, &lane("acme", name)).await, controls, "{name}");
+    }
 }

@@ -32,9 +32,13 @@ pub struct GuardState {
 /// Stores what operators have set for lanes.
 #[async_trait]
 pub trait LaneControls: Send + Sync {
-    /// Replaces the controls of a lane. Empty controls are removed.
-    async fn put(&self, lane: Lane, controls: Controls) -> Result<(), Error>;
+    /// Replaces the controls of a lane if they are `expected` (compare and set). Returns whether they were replaced: if not,
+    /// another process has changed them, and nothing changes. Controls are compared by value. A lane without controls has
+    /// empty ones, and empty controls are removed. Controls that cannot be read count as empty, so that a change can
+    /// replace them; this is logged.
+    async fn replace(&self, lane: Lane, expected: Controls, new: Controls) -> Result<bool, Error>;
 
-    /// The controls that are set, in the order of their lanes after `after`, at most `limit`.
+    /// The controls that are set, in the order of their lanes after `after`, at most `limit`. Controls that cannot be read
+    /// are left out.
     async fn list(&self, after: Option<Lane>, limit: usize) -> Result<Vec<(Lane, Controls)>, Error>;
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use redrive_core::request::Fingerprint;
 use redrive_core::{
-    Answer, Attempt, Dependency, IdempotencyKey, PolicyId, Request, Status, Task, TaskId, TenantId, Timestamp,
+    Answer, Attempt, Dependency, IdempotencyKey, Lane, PolicyId, Request, Status, Task, TaskId, TenantId, Timestamp,
 };
 
 use crate::Error;
@@ -26,6 +26,10 @@ pub trait Reads: Send + Sync {
 
     /// How many tasks the tenant has in each status, without counting them one by one.
     async fn counts(&self, tenant: TenantId) -> Result<Counts, Error>;
+
+    /// How many pending tasks these lanes have, in order. Each number is counted up to `most`, along the index of due
+    /// tasks, so the cost does not depend on the backlog. Rows are not read: one that cannot be read may be counted.
+    async fn backlogs(&self, lanes: Vec<Lane>, now: Timestamp, most: u32) -> Result<Vec<Backlog>, Error>;
 
     /// A task's attempts with a number above `after`, ascending, at most `limit`; `None` if the task does not exist.
     async fn attempts(
@@ -78,6 +82,15 @@ pub struct TaskPage {
     pub tasks: Vec<TaskDetail>,
     /// Where the next page begins, if there may be one.
     pub next: Option<TaskId>,
+}
+
+/// How many pending tasks a lane has, each number up to the bound that was given.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Tasks that are due.
+    pub due: u32,
+    /// Tasks that are due later: they wait for their first attempt or for their backoff.
+    pub waiting: u32,
 }
 
 /// Tasks by status; a status without tasks may be absent.

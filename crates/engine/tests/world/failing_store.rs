@@ -260,6 +260,7 @@ passed_on! {
         by_key(tenant: TenantId, key: IdempotencyKey) -> Option<(Task, Fingerprint)>;
         list(query: TaskQuery) -> TaskPage;
         counts(tenant: TenantId) -> Counts;
+        backlogs(lanes: Vec<Lane>, now: Timestamp, most: u32) -> Vec<Backlog>;
         attempts(tenant: TenantId, id: TaskId, after: u32, limit: usize) -> Option<Vec<Attempt>>;
     }
     Policies {
@@ -276,7 +277,7 @@ passed_on! {
         forget(blobs: Vec<Blob>) -> ();
     }
     LaneControls {
-        put(lane: Lane, controls: Controls) -> ();
+        replace(lane: Lane, expected: Controls, new: Controls) -> bool;
         list(after: Option<Lane>, limit: usize) -> Vec<(Lane, Controls)>;
     }
     Health {

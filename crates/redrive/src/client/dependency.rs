@@ -32,8 +32,39 @@ pub struct Dependency {
     pub first_attempt_due_at: Option<u64>,
     /// When the first retry is due.
     pub retry_due_at: Option<u64>,
+    /// Its pending tasks; an older server does not count them.
+    pub backlog: Option<Backlog>,
     /// What operators have set.
     pub controls: Controls,
+}
+
+/// Pending tasks, each number counted up to a bound.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Backlog {
+    /// Tasks that are due.
+    pub due: u64,
+    /// Tasks that are due later.
+    pub waiting: u64,
+    /// The bound.
+    pub counted_up_to: u64,
+}
+
+impl Backlog {
+    /// The tasks that are due: `1000+` if there may be more.
+    pub fn due_text(&self) -> String {
+        self.text(self.due)
+    }
+
+    /// The tasks that are due later.
+    pub fn waiting_text(&self) -> String {
+        self.text(self.waiting)
+    }
+
+    fn text(&self, tasks: u64) -> String {
+        let more = if tasks > 0 && tasks >= self.counted_up_to { "+" } else { "" };
+        format!("{tasks}{more}")
+    }
 }
 
 /// A circuit breaker.
@@ -134,4 +165,17 @@ pub struct Control {
     pub min_concurrency: Option<u32>,
     /// The most of an adaptive limit.
     pub max_concurrency: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Backlog;
+
+    #[test]
+    fn a_number_that_reaches_the_bound_may_be_larger() {
+        for (due, counted_up_to, text) in [(0, 0, "0"), (0, 9, "0"), (8, 9, "8"), (9, 9, "9+")] {
+            let backlog = Backlog { due, waiting: 0, counted_up_to };
+            assert_eq!((backlog.due_text().as_str(), backlog.waiting_text().as_str()), (text, "0"));
+        }
+    }
 }

@@ -11,7 +11,7 @@ mod upload;
 mod views;
 
 pub use address::Address;
-pub use dependency::{Control, Dependency, Totals};
+pub use dependency::{Backlog, Control, Dependency, Totals};
 pub use pages::{Page, Pages};
 pub use problem::Problem;
 pub use upload::Upload;

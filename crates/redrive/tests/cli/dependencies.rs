@@ -22,6 +22,7 @@ fn a_dependency_is_listed_shown_and_watched() {
         "10 left; in 30s: 1 first attempts, 0 retries, 0 refunded",
         "0 of 1 failed",
         "1, 0 failed",
+        "0 due, 0 due later",
     ]);
     let document = service.run(&["dependencies", "show", &name, "--json"]).with(0).json();
     assert_eq!((&document["dependency"], &document["state"]), (&json!(name), &json!("ok")));
@@ -50,7 +51,8 @@ fn a_paused_dependency_gets_nothing_until_it_is_resumed_also_across_a_restart() 
         .says(&[&format!("{name} paused: Paused by local: moving. Nothing is sent until it is resumed.")]);
     let id = service.send(&[&target.url]);
     service.run(&["tasks", "show", &id]).with(0).says(&["PENDING", "waits for", "its dependency to be resumed"]);
-    service.run(&["dependencies", "show", &name]).with(0).says(&["paused", "by local since 20", ": moving"]);
+    let backlog = "1 due, 0 due later";
+    service.run(&["dependencies", "show", &name]).with(0).says(&["paused", "by local since 20", ": moving", backlog]);
     service.stop();
 
     let service = Service::start_in(directory.path(), &[]);

@@ -37,10 +37,12 @@ impl SharedGuards for Scheduled {
 
 #[async_trait]
 impl LaneControls for Scheduled {
-    async fn put(&self, lane: Lane, controls: Controls) -> Result<(), Error> {
-        self.state.store.controls().put(lane.clone(), controls).await?;
-        self.state.news.announce_guards([lane]);
-        Ok(())
+    async fn replace(&self, lane: Lane, expected: Controls, new: Controls) -> Result<bool, Error> {
+        let replaced = self.state.store.controls().replace(lane.clone(), expected, new).await?;
+        if replaced {
+            self.state.news.announce_guards([lane]);
+        }
+        Ok(replaced)
     }
 
     async fn list(&self, after: Option<Lane>, limit: usize) -> Result<Vec<(Lane, Controls)>, Error> {

@@ -3,6 +3,7 @@
 use redrive_core::Dependency;
 use redrive_engine::LaneReport;
 
+use super::backlog::{BoundedBacklog, backlogs};
 use crate::app::App;
 use crate::caller::Caller;
 use crate::operation_error::OperationError;
@@ -10,11 +11,14 @@ use crate::operation_error::OperationError;
 /// How many are read at once: claims and attempts wait meanwhile.
 const AT_ONCE: usize = 64;
 
+/// The most tasks of each kind that are counted for each dependency of a page.
+const BACKLOG_MOST: u32 = 1_000;
+
 /// A page of dependencies.
 #[derive(Debug, Clone)]
 pub struct DependencyPage {
-    /// Their states.
-    pub dependencies: Vec<LaneReport>,
+    /// Their states, each with its backlog if the store answers.
+    pub dependencies: Vec<(LaneReport, Option<BoundedBacklog>)>,
     /// The last one of this page, if more follow.
     pub next: Option<Dependency>,
 }
@@ -42,5 +46,9 @@ pub async fn list_dependencies(
     let is_last = dependencies.len() <= most;
     dependencies.truncate(most);
     let last = dependencies.last().map(|report| report.lane.dependency.clone());
-    Ok(DependencyPage { next: last.filter(|_| !is_last), dependencies })
+    let backlogs = backlogs(app, &dependencies, BACKLOG_MOST).await;
+    Ok(DependencyPage {
+        next: last.filter(|_| !is_last),
+        dependencies: dependencies.into_iter().zip(backlogs).collect(),
+    })
 }

@@ -6,6 +6,7 @@
 //! the engine's handle, and nothing here knows of HTTP.
 
 mod await_task;
+mod backlog;
 mod cancel_task;
 mod close_breaker;
 mod delete_policy;
@@ -33,6 +34,7 @@ mod submit_batch;
 mod submit_task;
 
 pub use await_task::await_task;
+pub use backlog::BoundedBacklog;
 pub use cancel_task::cancel_task;
 pub use close_breaker::close_breaker;
 pub use delete_policy::delete_policy;

@@ -29,7 +29,8 @@ pub async fn open_breaker(
     let until = until(&input, app.engine.now())?;
     let (lane, note) = (lane(caller, dependency), note(app, caller, input.reason.as_deref())?);
     check_room(app, &lane)?;
-    app.engine.change_controls(lane.clone(), move |controls| controls.open = Some(HeldOpen { note, until })).await?;
+    let open = HeldOpen { note, until };
+    app.engine.change_controls(lane.clone(), move |controls| controls.open = Some(open.clone())).await?;
     report(app, &lane)
 }
 

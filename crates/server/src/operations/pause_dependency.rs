@@ -17,6 +17,6 @@ pub async fn pause_dependency(
 ) -> Result<LaneReport, OperationError> {
     let (lane, note) = (lane(caller, dependency), note(app, caller, reason)?);
     check_room(app, &lane)?;
-    app.engine.change_controls(lane.clone(), move |controls| controls.pause = Some(note)).await?;
+    app.engine.change_controls(lane.clone(), move |controls| controls.pause = Some(note.clone())).await?;
     report(app, &lane)
 }

@@ -28,7 +28,7 @@ pub async fn put_limits(
     }
     let change = app.engine.change_controls(lane.clone(), move |controls| {
         controls.limits = limits;
-        controls.limits_note = limits.map(|_| note);
+        controls.limits_note = limits.map(|_| note.clone());
     });
     change.await?;
     report(app, &lane)

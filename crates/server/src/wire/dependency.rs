@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::schema;
 use super::text::Text;
+use crate::operations::BoundedBacklog;
 
 /// A dependency: what holds its tasks back, as this node sees it. Times are epoch milliseconds; values that do not exist
 /// are `null`.
@@ -49,6 +50,10 @@ pub struct ShownDependency<'a> {
     pub first_attempt_due_at: Option<u64>,
     /// When the first retry is due.
     pub retry_due_at: Option<u64>,
+    /// How many of its tasks are pending, on all nodes. Left out if the store does not answer at the moment, and in the
+    /// answers to changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backlog: Option<ShownBacklog>,
     /// What operators have set.
     pub controls: ShownControls<'a>,
 }
@@ -103,6 +108,21 @@ pub struct ShownBudget {
     pub utilization: f64,
     /// The length of the window, in milliseconds.
     pub window_ms: u64,
+}
+
+/// How many tasks of a dependency are pending. Each number is counted up to a bound only, because a dependency may have
+/// millions of tasks.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Backlog")]
+pub struct ShownBacklog {
+    /// Tasks that are due: a guard holds them back, or they are about to be sent.
+    pub due: u32,
+    /// Tasks that are due later, for example after their backoff.
+    pub waiting: u32,
+    /// The bound: `due` and `waiting` stop at it, so a number that is equal to it may be larger. 1,000 in the list of
+    /// dependencies, 100,000 for a single one.
+    pub counted_up_to: u32,
 }
 
 /// The latest outcomes of calls.
@@ -323,8 +343,14 @@ impl<'a> ShownDependency<'a> {
             latency_ms: report.latency.map(LatencyMs::from),
             first_attempt_due_at: report.first_attempt_due.map(Timestamp::as_millis),
             retry_due_at: report.retry_due.map(Timestamp::as_millis),
+            backlog: None,
             controls: ShownControls::new(&report.controls, now),
         }
+    }
+
+    /// The same with its backlog.
+    pub fn with_backlog(self, backlog: Option<BoundedBacklog>) -> Self {
+        ShownDependency { backlog: backlog.map(ShownBacklog::from), ..self }
     }
 }
 
@@ -408,6 +434,12 @@ impl ShownBudget {
             utilization: rounded(state.utilization, 1_000.0),
             window_ms: u64::try_from(window.as_millis()).unwrap_or(u64::MAX),
         }
+    }
+}
+
+impl From<BoundedBacklog> for ShownBacklog {
+    fn from(BoundedBacklog { backlog, counted_up_to }: BoundedBacklog) -> Self {
+        ShownBacklog { due: backlog.due, waiting: backlog.waiting, counted_up_to }
     }
 }
 

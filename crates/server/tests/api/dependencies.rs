@@ -57,10 +57,59 @@ async fn a_dependency_that_was_called_is_shown_with_all_of_its_guards() {
         "latencyMs": { "p50": 0.0, "p95": 0.0, "p99": 0.0, "calls": 1 },
         "firstAttemptDueAt": null,
         "retryDueAt": null,
+        "backlog": { "due": 0, "waiting": 0, "countedUpTo": 100_000 },
         "controls": { "pause": null, "open": null, "limits": null },
     });
     assert_eq!(dependency.json(), expected);
-    assert_eq!(world.get("/dependencies").await.json(), json!({ "dependencies": [expected], "nextCursor": null }));
+    let mut listed = expected;
+    listed["backlog"]["countedUpTo"] = json!(1_000);
+    assert_eq!(world.get("/dependencies").await.json(), json!({ "dependencies": [listed], "nextCursor": null }));
+}
+
+#[tokio::test]
+async fn a_dependency_has_a_backlog_of_due_and_of_waiting_tasks_and_so_has_each_one_of_a_list() {
+    let world = World::start().await;
+    world.ten_failures().await;
+    let backlog = |due: u32, waiting: u32, most: u32| json!({ "due": due, "waiting": waiting, "countedUpTo": most });
+    assert_eq!(world.get(PATH).await.json()["backlog"], backlog(0, 10, 100_000));
+    // The breaker is open, so those that become due stay.
+    world.clock.advance(Duration::from_secs(13));
+    assert_eq!(world.get(PATH).await.json()["backlog"], backlog(4, 6, 100_000));
+    let paused = world.post_nothing("/dependencies/a/pause").await.json();
+    assert_eq!(paused.get("backlog"), None, "a change does not count");
+    let list = world.get("/dependencies").await.json();
+    let shown =
+        |at: usize| (list["dependencies"][at]["dependency"].clone(), list["dependencies"][at]["backlog"].clone());
+    assert_eq!(shown(0), (json!("a"), backlog(0, 0, 1_000)));
+    assert_eq!(shown(1), (json!("https://example.com"), backlog(4, 6, 1_000)));
+}
+
+#[tokio::test]
+async fn a_list_counts_up_to_a_thousand_tasks_of_each_dependency() {
+    let world = World::start().await;
+    world.post_nothing("/dependencies/a/pause").await;
+    for _ in 0..11 {
+        let task = r#"{"targetUrl":"https://example.com/","dependency":"a"}"#;
+        let batch = format!(r#"{{"tasks":[{}]}}"#, [task; 100].join(","));
+        assert_eq!(world.post("/retry-tasks/batch", &batch).await.status, 200);
+    }
+    let listed = &world.get("/dependencies").await.json()["dependencies"][0]["backlog"];
+    assert_eq!(*listed, json!({ "due": 1_000, "waiting": 0, "countedUpTo": 1_000 }));
+    let one = &world.get("/dependencies/a").await.json()["backlog"];
+    assert_eq!(*one, json!({ "due": 1_100, "waiting": 0, "countedUpTo": 100_000 }));
+}
+
+#[tokio::test]
+async fn the_guards_are_shown_without_a_backlog_while_the_store_does_not_answer() {
+    let world = World::start().await;
+    world.post_nothing("/dependencies/a/pause").await;
+    world.engine.store().close().await;
+    for shown in [world.get("/dependencies/a").await, world.get("/dependencies").await] {
+        assert_eq!(shown.status, 200, "{}", shown.text());
+        let document = shown.json();
+        let shown = document["dependencies"].get(0).unwrap_or(&document);
+        assert_eq!((&shown["state"], shown.get("backlog")), (&json!("paused"), None));
+    }
 }
 
 #[tokio::test]

@@ -270,6 +270,7 @@ calls! {
         by_key(tenant: TenantId, key: IdempotencyKey) -> Option<(Task, Fingerprint)>;
         list(query: TaskQuery) -> TaskPage;
         counts(tenant: TenantId) -> Counts;
+        backlogs(lanes: Vec<Lane>, now: Timestamp, most: u32) -> Vec<Backlog>;
         attempts(tenant: TenantId, id: TaskId, after: u32, limit: usize) -> Option<Vec<Attempt>>;
     }
     Policies of policies {
@@ -286,7 +287,7 @@ calls! {
         forget(blobs: Vec<Blob>) -> ();
     }
     LaneControls of controls {
-        put(lane: Lane, controls: Controls) -> ();
+        replace(lane: Lane, expected: Controls, new: Controls) -> bool;
         list(after: Option<Lane>, limit: usize) -> Vec<(Lane, Controls)>;
     }
     Health of health {

@@ -12,22 +12,57 @@ use crate::ops::pending_lanes::read_lane;
 use crate::ops::set_aside::Aside;
 use crate::postgres_error::PostgresError;
 
-const PUT: &str = "
+const STORED: &str = "SELECT controls FROM redrive.lane_controls WHERE tenant = $1 AND dependency = $2";
+
+const ADD: &str = "
 INSERT INTO redrive.lane_controls (tenant, dependency, controls) VALUES ($1, $2, $3)
-ON CONFLICT (tenant, dependency) DO UPDATE SET controls = excluded.controls";
+ON CONFLICT (tenant, dependency) DO NOTHING
+RETURNING true";
 
-/// Replaces the controls of a lane, given as JSON.
-pub(crate) async fn put(connection: &Connection, lane: &Lane, json: &str) -> Result<(), PostgresError> {
+const CHANGE: &str = "
+UPDATE redrive.lane_controls SET controls = $4 WHERE tenant = $1 AND dependency = $2 AND controls = $3
+RETURNING true";
+
+const REMOVE: &str = "
+DELETE FROM redrive.lane_controls WHERE tenant = $1 AND dependency = $2 AND controls = $3
+RETURNING true";
+
+/// Replaces the controls of a lane, given as JSON, if they are the expected ones. They are compared by value here, and the
+/// statement that writes compares the text that was read: if another process has changed it, no row is written.
+pub(crate) async fn replace(
+    connection: &Connection,
+    lane: &Lane,
+    expected: &Controls,
+    json: Option<&str>,
+) -> Result<bool, PostgresError> {
     let (tenant, dependency) = (lane.tenant.as_str(), lane.dependency.as_str());
-    connection.query(PUT, &[(&tenant, Type::TEXT), (&dependency, Type::TEXT), (&json, Type::TEXT)]).await.map(drop)
-}
-
-const REMOVE: &str = "DELETE FROM redrive.lane_controls WHERE tenant = $1 AND dependency = $2";
-
-/// Removes the controls of a lane.
-pub(crate) async fn remove(connection: &Connection, lane: &Lane) -> Result<(), PostgresError> {
-    let (tenant, dependency) = (lane.tenant.as_str(), lane.dependency.as_str());
-    connection.query(REMOVE, &[(&tenant, Type::TEXT), (&dependency, Type::TEXT)]).await.map(drop)
+    let (tenant, dependency) = ((&tenant as _, Type::TEXT), (&dependency as _, Type::TEXT));
+    let rows = connection.query(STORED, &[tenant.clone(), dependency.clone()]).await?;
+    let stored: Option<String> = rows.first().map(|row| Cells::of(row).get()).transpose()?;
+    let controls: Option<Controls> = match &stored {
+        Some(text) => serde_json::from_str(text).ok(),
+        None => Some(Controls::default()),
+    };
+    let is_unreadable = controls.is_none();
+    if controls.unwrap_or_default() != *expected {
+        return Ok(false);
+    }
+    if is_unreadable {
+        tracing::warn!(
+            tenant = lane.tenant.as_str(),
+            dependency = lane.dependency.as_str(),
+            "the controls of a lane cannot be understood and are replaced"
+        );
+    }
+    let written = match (&stored, json) {
+        (None, None) => return Ok(true),
+        (None, Some(json)) => connection.query(ADD, &[tenant, dependency, (&json, Type::TEXT)]).await?,
+        (Some(stored), None) => connection.query(REMOVE, &[tenant, dependency, (stored, Type::TEXT)]).await?,
+        (Some(stored), Some(json)) => {
+            connection.query(CHANGE, &[tenant, dependency, (stored, Type::TEXT), (&json, Type::TEXT)]).await?
+        }
+    };
+    Ok(!written.is_empty())
 }
 
 /// The controls that are set, after a lane. A row that cannot be read is skipped, and is logged once.

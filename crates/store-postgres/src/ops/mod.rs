@@ -6,6 +6,7 @@
 pub(crate) mod alerts;
 pub(crate) mod analyze;
 pub(crate) mod attempts;
+pub(crate) mod backlogs;
 pub(crate) mod blob_storage_id;
 pub(crate) mod blobs;
 pub(crate) mod bring_forward;

@@ -56,6 +56,9 @@ async fn a_damaged_task_that_waits_is_set_aside_and_the_others_are_claimed() {
         let lanes = store.upkeep().pending_lanes(None, 2).await.unwrap();
         assert_eq!(lanes.len(), 2, "{damage}: {lanes:?}");
         store.shared().unwrap().waiting(None, 1).await.unwrap();
+        let backlogs = store.reads().backlogs(vec![billing(), lane(TENANT, "https://z.example")], at(0), 9).await;
+        let due = backlogs.unwrap().iter().map(|backlog| backlog.due).collect::<Vec<_>>();
+        assert!([[1, 1], [2, 1]].contains(&due[..].try_into().unwrap()), "{damage}: {due:?}");
         let claimed = claim(&*store, billing(), 5, at(0)).await;
         assert_eq!(ids(&claimed), [id(2)], "{damage}");
         settle(&*store, succeed(&claimed[0], at(1))).await;
@@ -363,7 +366,7 @@ async fn unreadable_controls_of_a_lane_are_skipped_and_the_others_fill_the_page(
     let controls = Controls { limits: Some(limits), ..Controls::default() };
     let lanes = ["b", "d", "f"].map(|name| lane("acme", name));
     for lane in lanes.clone() {
-        store.controls().put(lane, controls.clone()).await.unwrap();
+        set_controls(&*store, lane, controls.clone()).await;
     }
     for (dependency, text) in [("a", "{"), ("c", r#"{"pause": 5}"#), ("bad dep", "{}"), ("e", "")] {
         let sql = "INSERT INTO redrive.lane_controls (tenant, dependency, controls) VALUES ('acme', $1, $2)";
@@ -371,9 +374,18 @@ async fn unreadable_controls_of_a_lane_are_skipped_and_the_others_fill_the_page(
     }
     let expected = lanes.clone().map(|lane| (lane, controls.clone()));
     // Another store over the same database sees the same.
-    for store in [store, neighbour(&opened, "two").await] {
+    for store in [store.clone(), neighbour(&opened, "two").await] {
         assert_eq!(store.controls().list(None, 10).await.unwrap(), expected);
         assert_eq!(store.controls().list(None, 2).await.unwrap(), expected[..2]);
         assert_eq!(store.controls().list(Some(lanes[1].clone()), 2).await.unwrap(), expected[2..]);
+    }
+    // A change replaces what cannot be read, as if nothing had been set.
+    for name in ["a", "c", "e"] {
+        let replace = async |expected: Controls| {
+            store.controls().replace(lane("acme", name), expected, controls.clone()).await.unwrap()
+        };
+        assert!(!replace(controls.clone()).await, "{name}");
+        assert!(replace(Controls::default()).await, "{name}");
+        assert_eq!(controls_of(&*store, &lane("acme", name)).await, controls, "{name}");
     }
 }

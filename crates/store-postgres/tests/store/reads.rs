@@ -153,6 +153,11 @@ fn other_calls() -> Vec<Call> {
         }),
         call!("expired", 16, |store, _| store.upkeep().expired_leases(at(20_000), 16).await.unwrap()),
         call!("pending lanes", 8, |store, _| store.upkeep().pending_lanes(None, 8).await.unwrap()),
+        call!("backlogs", 32, |store, round| {
+            let lanes = ["retries", "last", "idle", DEPENDENCY].map(|name| lane(TENANT, name)).to_vec();
+            let due: Vec<_> = store.reads().backlogs(lanes, at(5), 8).await.unwrap().iter().map(|of| of.due).collect();
+            assert_eq!(due, if round == Round::Empty { [0, 0, 0, 0] } else { [8, 8, 0, 8] });
+        }),
         call!("waiting", 16, |store, _| {
             store.shared().unwrap().waiting(Some((acme(), id(9_000))), 16).await.unwrap()
         }),

@@ -189,7 +189,7 @@ async fn what_an_operator_sets_for_a_lane_is_announced() {
     until_listening(&opened, 2).await;
     let controls = Controls { limits: Some(Limits::default()), ..Controls::default() };
     let announced = async |controls: Controls| {
-        opened.store.controls().put(billing(), controls).await.unwrap();
+        set_controls(&*opened.store, billing(), controls).await;
         assert_eq!(other.shared().unwrap().next_news().await, [News::GuardsChanged(billing())]);
     };
     announced(controls).await;

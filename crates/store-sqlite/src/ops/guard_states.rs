@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use redrive_core::guards::{Controls, Snapshot};
 use redrive_core::{Dependency, Lane, TenantId};
 use redrive_store::GuardState;
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, OptionalExtension, Row};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -35,17 +35,32 @@ pub(crate) fn kept(reader: &mut Reader, after: Option<&Lane>, limit: usize) -> R
     Ok(states.into_iter().map(|(lane, state)| GuardState { lane, state: Some(state) }).collect())
 }
 
-/// Replaces the controls of a lane.
-pub(crate) fn put_controls(writer: &mut Writer, lane: &Lane, controls: &Controls) -> Result<(), SqliteError> {
+/// Replaces the controls of a lane if they are the expected ones.
+pub(crate) fn replace_controls(
+    writer: &mut Writer,
+    lane: &Lane,
+    expected: &Controls,
+    new: &Controls,
+) -> Result<bool, SqliteError> {
     let (tenant, dependency) = (lane.tenant.as_str(), lane.dependency.as_str());
-    if controls.is_empty() {
+    let select = "SELECT tenant, dependency, controls FROM lane_controls WHERE tenant = ?1 AND dependency = ?2";
+    let mut select = writer.connection.prepare_cached(select)?;
+    let stored = select.query_row((tenant, dependency), |row| Ok(decode::<Controls>(row))).optional()?;
+    let is_unreadable = stored == Some(None);
+    if stored.flatten().map(|(_, controls)| controls).unwrap_or_default() != *expected {
+        return Ok(false);
+    }
+    if is_unreadable {
+        tracing::warn!(tenant, dependency, "the controls of a lane cannot be understood and are replaced");
+    }
+    if new.is_empty() {
         let delete = "DELETE FROM lane_controls WHERE tenant = ?1 AND dependency = ?2";
         writer.connection.prepare_cached(delete)?.execute((tenant, dependency))?;
     } else {
         let insert = "INSERT OR REPLACE INTO lane_controls (tenant, dependency, controls) VALUES (?1, ?2, ?3)";
-        writer.connection.prepare_cached(insert)?.execute((tenant, dependency, encode(controls)?))?;
+        writer.connection.prepare_cached(insert)?.execute((tenant, dependency, encode(new)?))?;
     }
-    Ok(())
+    Ok(true)
 }
 
 /// The controls that are set, after a lane.

@@ -5,6 +5,7 @@
 
 pub(crate) mod alerts;
 pub(crate) mod attempts;
+pub(crate) mod backlog;
 pub(crate) mod blobs;
 pub(crate) mod bring_forward;
 pub(crate) mod by_key;

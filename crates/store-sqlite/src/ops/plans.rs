@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::{alerts, blobs, claim, end_overdue, expired_leases, list, pending_lanes};
+use super::{alerts, backlog, blobs, claim, end_overdue, expired_leases, list, pending_lanes};
 use crate::schema;
 
 fn plan(sql: &str) -> Vec<String> {
@@ -25,6 +25,15 @@ fn due_work_is_found_by_lane_class_and_time() {
     );
     let covering = "SEARCH tasks USING COVERING INDEX tasks_due";
     assert_eq!(plan(pending_lanes::NEXT_CLASS), [format!("{covering} (lane=? AND class>?)")]);
+}
+
+#[test]
+fn a_backlog_is_counted_in_the_index_alone() {
+    for (sql, compared) in [(backlog::DUE, '<'), (backlog::WAITING, '>')] {
+        let search =
+            format!("SEARCH tasks USING COVERING INDEX tasks_due (lane=? AND class=? AND next_attempt_at{compared}?)");
+        assert_eq!(plan(sql), ["CO-ROUTINE (subquery-1)", &search, "SCAN (subquery-1)"]);
+    }
 }
 
 #[test]

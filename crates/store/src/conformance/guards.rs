@@ -6,6 +6,7 @@ use redrive_core::Lane;
 use redrive_core::guards::{Controls, HeldOpen, Limits, Note};
 
 use crate::conformance::samples::*;
+use crate::conformance::whole::together;
 use crate::{GuardState, GuardStates, Store};
 
 fn note(reason: Option<&str>) -> Note {
@@ -14,10 +15,6 @@ fn note(reason: Option<&str>) -> Note {
 
 fn paused(reason: &str) -> Controls {
     Controls { pause: Some(note(Some(reason))), ..Controls::default() }
-}
-
-async fn put(store: &dyn Store, lane: Lane, controls: Controls) {
-    store.controls().put(lane, controls).await.unwrap();
 }
 
 async fn listed(store: &dyn Store) -> Vec<(Lane, Controls)> {
@@ -56,40 +53,81 @@ pub(super) async fn the_controls_of_a_lane_are_kept_with_every_field(store: &dyn
     ];
     let all = all.map(|(name, controls)| (lane(TENANT, name), controls));
     for (lane, controls) in all.clone() {
-        put(store, lane, controls).await;
+        set_controls(store, lane, controls).await;
     }
     assert_eq!(listed(store).await, all);
 }
 
 pub(super) async fn controls_are_replaced_as_a_whole_and_removed_when_they_are_empty(store: &dyn Store) {
-    put(store, billing(), Controls::default()).await;
+    set_controls(store, billing(), Controls::default()).await;
     assert_eq!(listed(store).await, []);
-    put(store, billing(), paused("first")).await;
+    set_controls(store, billing(), paused("first")).await;
     let limited = Controls { limits: Some(Limits::default()), ..Controls::default() };
-    put(store, billing(), limited.clone()).await;
+    set_controls(store, billing(), limited.clone()).await;
     assert_eq!(listed(store).await, [(billing(), limited)]);
     for _ in 0..2 {
-        put(store, billing(), Controls::default()).await;
+        set_controls(store, billing(), Controls::default()).await;
         assert_eq!(listed(store).await, []);
     }
-    put(store, billing(), paused("again")).await;
+    set_controls(store, billing(), paused("again")).await;
     assert_eq!(listed(store).await, [(billing(), paused("again"))]);
+}
+
+pub(super) async fn controls_are_replaced_only_if_they_are_the_expected_ones(store: &dyn Store) {
+    let none = Controls::default;
+    let replace =
+        async |expected: Controls, new: Controls| store.controls().replace(billing(), expected, new).await.unwrap();
+    // Expected, new, whether that was replaced, what is set then.
+    for (expected, new, is_replaced, set) in [
+        (paused("other"), paused("first"), false, none()),
+        (none(), paused("first"), true, paused("first")),
+        (none(), paused("second"), false, paused("first")),
+        (none(), none(), false, paused("first")),
+        (paused("other"), none(), false, paused("first")),
+        (paused("first"), paused("first"), true, paused("first")),
+        (paused("first"), paused("second"), true, paused("second")),
+        (paused("first"), paused("third"), false, paused("second")),
+        (paused("second"), none(), true, none()),
+        (paused("second"), none(), false, none()),
+        (none(), none(), true, none()),
+    ] {
+        assert_eq!(replace(expected.clone(), new.clone()).await, is_replaced, "{expected:?} by {new:?}");
+        assert_eq!(controls_of(store, &billing()).await, set, "{expected:?} by {new:?}");
+    }
+    set_controls(store, lane(TENANT, "mail"), paused("mail")).await;
+    assert!(!replace(paused("mail"), paused("first")).await, "the controls of another lane are not compared");
+}
+
+pub(super) async fn of_many_writers_at_once_none_loses_its_change_of_controls(store: &dyn Store) {
+    let count = |controls: &Controls| controls.limits.and_then(|limits| limits.concurrency).unwrap_or(0);
+    let add_one = async || {
+        loop {
+            let before = controls_of(store, &billing()).await;
+            let limits = Limits { concurrency: Some(count(&before) + 1), ..Limits::default() };
+            let new = Controls { limits: Some(limits), ..before.clone() };
+            if store.controls().replace(billing(), before, new).await.unwrap() {
+                break;
+            }
+        }
+    };
+    together((0..20).map(|_| add_one())).await;
+    assert_eq!(count(&controls_of(store, &billing()).await), 20);
 }
 
 pub(super) async fn controls_belong_to_one_lane_of_one_tenant(store: &dyn Store) {
     let lanes = [lane("acme", "mail"), lane("acme", "pay"), lane("globex", "mail")];
     for lane in lanes.clone() {
-        put(store, lane, paused("all")).await;
+        set_controls(store, lane, paused("all")).await;
     }
-    put(store, lanes[0].clone(), paused("mail")).await;
-    put(store, lanes[1].clone(), Controls::default()).await;
+    set_controls(store, lanes[0].clone(), paused("mail")).await;
+    set_controls(store, lanes[1].clone(), Controls::default()).await;
     assert_eq!(listed(store).await, [(lanes[0].clone(), paused("mail")), (lanes[2].clone(), paused("all"))]);
 }
 
 pub(super) async fn controls_are_listed_by_tenant_and_dependency_in_byte_order_page_by_page(store: &dyn Store) {
     let mut lanes = many_lanes();
     for lane in lanes.clone() {
-        put(store, lane, paused("")).await;
+        set_controls(store, lane, paused("")).await;
     }
     lanes.sort();
     for limit in [1, 4, lanes.len(), lanes.len() + 1] {
@@ -110,7 +148,7 @@ pub(super) async fn controls_are_listed_by_tenant_and_dependency_in_byte_order_p
 
 pub(super) async fn a_list_of_controls_goes_on_after_a_lane_that_has_none(store: &dyn Store) {
     for name in ["a", "c", "e"] {
-        put(store, lane(TENANT, name), paused("")).await;
+        set_controls(store, lane(TENANT, name), paused("")).await;
     }
     let after = store.controls().list(Some(lane(TENANT, "b")), 1).await.unwrap();
     assert_eq!(after, [(lane(TENANT, "c"), paused(""))]);
@@ -141,7 +179,7 @@ pub(super) async fn a_state_of_guards_is_kept_by_the_next_call_that_changes_some
     assert_eq!(kept(guards).await, [state(billing(), 1), state(lane("globex", "mail"), 2)]);
     // A state stays until another one of its lane comes.
     guards.keep(vec![state(lane("globex", "mail"), 3)]);
-    put(store, billing(), paused("")).await;
+    set_controls(store, billing(), paused("")).await;
     assert_eq!(kept(guards).await, [state(billing(), 1), state(lane("globex", "mail"), 3)]);
 }
 

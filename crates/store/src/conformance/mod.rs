@@ -48,7 +48,7 @@ pub use snapshot::{Snapshot, TenantSnapshot, snapshot};
 use crate::Store;
 pub(crate) use blobs::interleave;
 use blobs::objects;
-use reads::{content, list};
+use reads::{backlogs, content, list};
 use tasks::{cancel, claim, classes, dns, horizon, replay, rooms, settle, submit};
 use upkeep::{alerts, clean, expired, lanes, overdue};
 
@@ -312,6 +312,13 @@ macro_rules! __for_each_fact {
                 an_id_that_differs_only_in_its_random_part_is_no_task
                 counts_follow_every_step_of_a_life
             }
+            backlogs {
+                a_backlog_is_what_is_due_and_what_is_due_later
+                a_backlog_has_both_classes
+                only_pending_tasks_are_in_a_backlog
+                a_backlog_is_counted_up_to_the_bound
+                backlogs_are_answered_in_order_whatever_lanes_are_asked_for
+            }
             content {
                 every_attempt_gets_the_same_body_byte_for_byte
                 a_body_of_a_mebibyte_is_kept_whole
@@ -358,6 +365,8 @@ macro_rules! __for_each_fact {
             guards {
                 the_controls_of_a_lane_are_kept_with_every_field
                 controls_are_replaced_as_a_whole_and_removed_when_they_are_empty
+                controls_are_replaced_only_if_they_are_the_expected_ones
+                of_many_writers_at_once_none_loses_its_change_of_controls
                 controls_belong_to_one_lane_of_one_tenant
                 controls_are_listed_by_tenant_and_dependency_in_byte_order_page_by_page
                 a_list_of_controls_goes_on_after_a_lane_that_has_none

@@ -11,8 +11,8 @@ use redrive_core::{Answer, Attempt, Class, Lane, PolicyId, Reason, Status, Task,
 use super::samples::{TERMS, at};
 use super::snapshot::{Snapshot, TenantSnapshot};
 use crate::{
-    BringForwardOutcome, CancelOutcome, ClaimRequest, ClaimedTask, Claims, LaneDue, LaneRoom, Lease, NewTask, Next,
-    Overdue, PolicyVersion, RaisedAlert, ReplayOutcome, Settled, Settlement, Start, Submitted, TaskDetail, Token,
+    Backlog, BringForwardOutcome, CancelOutcome, ClaimRequest, ClaimedTask, Claims, LaneDue, LaneRoom, Lease, NewTask,
+    Next, Overdue, PolicyVersion, RaisedAlert, ReplayOutcome, Settled, Settlement, Start, Submitted, TaskDetail, Token,
 };
 
 /// A model in which every tenant has version 1 of the default policy and no other.
@@ -214,6 +214,12 @@ impl Model {
     }
 
     /// Dead letters whose alert has not been confirmed, by id.
+    pub(super) fn backlog(&self, lane: &Lane, now: Timestamp) -> Backlog {
+        let pending = Class::ALL.into_iter().flat_map(|class| self.pending(lane, class));
+        let (due, waiting): (Vec<_>, Vec<_>) = pending.partition(|(due, _)| *due <= now);
+        Backlog { due: due.len() as u32, waiting: waiting.len() as u32 }
+    }
+
     pub(super) fn unannounced(&self, ended_before: Timestamp) -> Vec<Task> {
         let dead = |row: &&Row| [Status::Failed, Status::Exhausted].contains(&row.task.status);
         let rows = self.rows.values().filter(dead).filter(|row| row.announced_run < row.task.run);

@@ -206,6 +206,18 @@ pub async fn allow(store: &dyn Store, tenant: TenantId) {
     store.policies().put(tenant, id, spec, Expected::Anything, at(0)).await.unwrap();
 }
 
+/// What operators have set for a lane.
+pub async fn controls_of(store: &dyn Store, lane: &Lane) -> guards::Controls {
+    let all = store.controls().list(None, 1_000).await.unwrap();
+    all.into_iter().find(|(of, _)| of == lane).map(|(_, controls)| controls).unwrap_or_default()
+}
+
+/// Replaces what operators have set for a lane, whatever it was.
+pub async fn set_controls(store: &dyn Store, lane: Lane, controls: guards::Controls) {
+    let before = controls_of(store, &lane).await;
+    assert!(store.controls().replace(lane, before, controls).await.unwrap());
+}
+
 /// Submits samples in one call.
 pub async fn submit(store: &dyn Store, samples: impl IntoIterator<Item = Sample>) -> Vec<Submitted> {
     store.tasks().submit(samples.into_iter().map(|sample| sample.0).collect()).await.unwrap()

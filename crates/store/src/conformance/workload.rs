@@ -43,6 +43,7 @@ pub async fn run(store: &dyn Store, seed: u64, steps: u64) -> Snapshot {
         if step % 250 == 0 || step == steps {
             let held = snapshot(store, tenants()).await;
             held.assert_is(&life.model.snapshot(tenants()), &format!("seed {seed}, after step {step}"));
+            life.backlogs().await;
         }
     }
     snapshot(store, tenants()).await
@@ -265,6 +266,13 @@ impl Life<'_> {
             from = next;
         }
         assert_eq!(removed, self.model.clean(before));
+    }
+
+    async fn backlogs(&self) {
+        let lanes: Vec<Lane> = all_queues().map(|(lane, _)| lane).collect();
+        let said = self.store.reads().backlogs(lanes.clone(), self.now(), 10_000).await.unwrap();
+        let expected: Vec<_> = lanes.iter().map(|lane| self.model.backlog(lane, self.now())).collect();
+        assert_eq!(said, expected);
     }
 
     /// The time of this step: whole seconds, different for every step, so that no other task is due at the time to

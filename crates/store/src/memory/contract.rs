@@ -113,6 +113,11 @@ impl Reads for MemoryStore {
         Ok(self.open()?.counts(&tenant))
     }
 
+    async fn backlogs(&self, lanes: Vec<Lane>, now: Timestamp, most: u32) -> Result<Vec<Backlog>, Error> {
+        let state = self.open()?;
+        Ok(lanes.iter().map(|lane| state.backlog(lane, now, most as usize)).collect())
+    }
+
     async fn attempts(
         &self,
         tenant: TenantId,

@@ -32,13 +32,16 @@ impl GuardStates for MemoryStore {
 
 #[async_trait]
 impl LaneControls for MemoryStore {
-    async fn put(&self, lane: Lane, controls: Controls) -> Result<(), Error> {
+    async fn replace(&self, lane: Lane, expected: Controls, new: Controls) -> Result<bool, Error> {
         let mut store = self.open()?;
-        match controls.is_empty() {
+        if store.controls.get(&lane).cloned().unwrap_or_default() != expected {
+            return Ok(false);
+        }
+        match new.is_empty() {
             true => store.controls.remove(&lane),
-            false => store.controls.insert(lane, controls),
+            false => store.controls.insert(lane, new),
         };
-        Ok(())
+        Ok(true)
     }
 
     async fn list(&self, after: Option<Lane>, limit: usize) -> Result<Vec<(Lane, Controls)>, Error> {

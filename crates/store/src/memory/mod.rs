@@ -8,6 +8,7 @@
 //! few.
 
 mod announce;
+mod backlog;
 mod blobs;
 mod cancel;
 mod claim;

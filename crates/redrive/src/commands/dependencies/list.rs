@@ -1,7 +1,7 @@
 //! `redrive dependencies list`.
 
 use super::colour;
-use crate::client::{Dependency, Pages};
+use crate::client::{Backlog, Dependency, Pages};
 use crate::commands::Connection;
 use crate::commands::listing::print_json;
 use crate::exit::Exit;
@@ -19,7 +19,9 @@ STATE is one of:
   probing  the circuit breaker lets a few calls through to test the dependency
   budget   the retry budget is spent; retries wait, first attempts are sent
   busy     due tasks wait until an attempt in flight ends
-FAILED counts the latest outcomes, RETRIES LEFT is what the retry budget allows now.";
+DUE and WAITING are its pending tasks: those that are due, and those that are due later, for
+example after their backoff. 1000+ is 1000 or more. FAILED counts the latest outcomes, RETRIES
+LEFT is what the retry budget allows now.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -35,7 +37,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
         print_json(output, &mut client, &mut pages, "dependencies").await?;
         return Ok(Exit::Done);
     }
-    let header = ["DEPENDENCY", "STATE", "UNTIL", "IN FLIGHT", "LIMIT", "FAILED", "RETRIES LEFT", "P95"];
+    let header =
+        ["DEPENDENCY", "STATE", "UNTIL", "DUE", "WAITING", "IN FLIGHT", "LIMIT", "FAILED", "RETRIES LEFT", "P95"];
     let mut table = Table::new(&header);
     let now = now_millis();
     while let Some(page) = pages.next(&mut client).await? {
@@ -48,11 +51,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn row(of: &Dependency, now: u64) -> [Cell; 8] {
+fn row(of: &Dependency, now: u64) -> [Cell; 10] {
     [
         of.dependency.as_str().into(),
         Cell::coloured(&of.state, colour(&of.state)),
         of.waiting_until.map_or_else(|| "-".into(), |until| moment(until, now)).into(),
+        of.backlog.as_ref().map_or_else(|| "-".into(), Backlog::due_text).into(),
+        of.backlog.as_ref().map_or_else(|| "-".into(), Backlog::waiting_text).into(),
         of.concurrency.in_flight.to_string().into(),
         of.concurrency.limit.to_string().into(),
         format!("{} of {}", of.recent_outcomes.failures, of.recent_outcomes.count).into(),

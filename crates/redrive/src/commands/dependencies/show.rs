@@ -69,6 +69,9 @@ fn print(output: Output, of: &Dependency) -> std::io::Result<()> {
             table.field(name, moment(due, now));
         }
     }
+    if let Some(backlog) = &of.backlog {
+        table.field("backlog", format!("{} due, {} due later", backlog.due_text(), backlog.waiting_text()));
+    }
     controls(&mut table, of, now);
     output.table(&table)
 }

@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
 use super::colour;
-use crate::client::{Client, Dependency, Pages, Totals, is_unreachable};
+use crate::client::{Backlog, Client, Dependency, Pages, Totals, is_unreachable};
 use crate::commands::Connection;
 use crate::exit::Exit;
 use crate::output::{Cell, Output, Table, printable};
@@ -19,8 +19,9 @@ Examples:
   redrive dependencies watch --once     # one view, after two looks a second apart
 
 Dependencies whose tasks are held back come first, then the ones with the most calls.
-CALLS/S and FAILED/S are of the last second, of the node that you ask. TREND shows CALLS/S over
-time. Ctrl-C ends the view.";
+CALLS/S and FAILED/S are of the last second, of the node that you ask. DUE and WAITING are
+pending tasks that are due, and that are due later; 1000+ is 1000 or more. TREND shows CALLS/S
+over time. Ctrl-C ends the view.";
 
 /// How often the server is asked.
 const EVERY: Duration = Duration::from_secs(1);
@@ -114,7 +115,7 @@ fn frame(dependencies: &[&Dependency], rates: &Rates) -> Table {
         let by_calls = other_rate.calls.total_cmp(&one_rate.calls);
         by_trouble.then(by_calls).then_with(|| one.dependency.cmp(&other.dependency))
     });
-    let header = ["DEPENDENCY", "STATE", "CALLS/S", "FAILED/S", "IN FLIGHT", "LIMIT", "TREND", "WHY"];
+    let header = ["DEPENDENCY", "STATE", "CALLS/S", "FAILED/S", "DUE", "WAITING", "IN FLIGHT", "LIMIT", "TREND", "WHY"];
     let mut table = Table::new(&header);
     for (of, rate) in sorted.iter().take(MOST_SHOWN) {
         table.row([
@@ -122,6 +123,8 @@ fn frame(dependencies: &[&Dependency], rates: &Rates) -> Table {
             Cell::coloured(&of.state, colour(&of.state)),
             format!("{:.1}", rate.calls).into(),
             format!("{:.1}", rate.failures).into(),
+            of.backlog.as_ref().map_or_else(|| "-".into(), Backlog::due_text).into(),
+            of.backlog.as_ref().map_or_else(|| "-".into(), Backlog::waiting_text).into(),
             of.concurrency.in_flight.to_string().into(),
             of.concurrency.limit.to_string().into(),
             rates.trend(&of.dependency).into(),

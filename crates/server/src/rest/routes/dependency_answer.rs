@@ -35,6 +35,7 @@ pub(crate) const OPEN: &str = r#"{
   "latencyMs": { "p50": 0.8, "p95": 1.4, "p99": 2.1, "calls": 17 },
   "firstAttemptDueAt": 1731600001000,
   "retryDueAt": 1731600003120,
+  "backlog": { "due": 31, "waiting": 4, "countedUpTo": 100000 },
   "controls": { "pause": null, "open": null, "limits": null }
 }"#;
 

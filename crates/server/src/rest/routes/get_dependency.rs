@@ -2,7 +2,7 @@
 
 use http::Method;
 
-use super::dependency_answer::{self, OPEN};
+use super::dependency_answer::OPEN;
 use super::parameters::DEPENDENCY;
 use crate::operations::get_dependency;
 use crate::rest::call::Call;
@@ -18,7 +18,7 @@ pub(crate) static ROUTE: Route = Route {
     group: Group::Dependencies,
     summary: "Show a dependency",
     description: "What holds the tasks of a dependency back, as this node sees it: the circuit breaker, the retry budget, the limit of \
-        attempts in flight, and what operators have set. Over a shared store every node has its own breaker, budget and limit; pauses \
+        attempts in flight, and what operators have set; and how many of its tasks are pending, counted up to 100,000. Over a shared store every node has its own breaker, budget and limit; pauses \
         and limits that operators set apply to all.",
     effect: Effect::Reads,
     access: Access::Read,
@@ -36,6 +36,8 @@ pub(crate) static ROUTE: Route = Route {
 };
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
-    let report = get_dependency(call.app(), call.caller(), call.dependency()?).await?;
-    dependency_answer::reply(call.app(), &report)
+    let app = call.app();
+    let (report, backlog) = get_dependency(app, call.caller(), call.dependency()?).await?;
+    let shown = ShownDependency::new(&report, app.engine.guard_settings(), app.engine.now());
+    Reply::json(200, &shown.with_backlog(backlog))
 }

@@ -19,7 +19,7 @@ pub(crate) static ROUTE: Route = Route {
     group: Group::Dependencies,
     summary: "List dependencies",
     description: "The dependencies that this node knows, by name: those with tasks that have not ended, those that were called \
-        lately, and those that operators have set something for. A page ends after `limit` dependencies or 1 MiB.",
+        lately, and those that operators have set something for. How many of their tasks are pending is counted up to 1,000 for each. A page ends after `limit` dependencies or 1 MiB.",
     effect: Effect::Reads,
     access: Access::Read,
     parameters: &[CURSOR, LIMIT],
@@ -58,6 +58,7 @@ pub(crate) static ROUTE: Route = Route {
       "latencyMs": { "p50": 41.2, "p95": 88.0, "p99": 131.5, "calls": 3120 },
       "firstAttemptDueAt": null,
       "retryDueAt": 1731600003120,
+      "backlog": { "due": 0, "waiting": 3, "countedUpTo": 1000 },
       "controls": { "pause": null, "open": null, "limits": null }
     }
   ],
@@ -75,8 +76,9 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
     let (settings, now) = (app.engine.guard_settings(), app.engine.now());
     let mut page = Page::new("dependencies", app.limits.page_bytes);
     let mut next = read.next;
-    for report in &read.dependencies {
-        if let Addition::PageFull = page.add(&ShownDependency::new(report, settings, now))? {
+    for (report, backlog) in &read.dependencies {
+        let shown = ShownDependency::new(report, settings, now).with_backlog(*backlog);
+        if let Addition::PageFull = page.add(&shown)? {
             next = after;
             break;
         }
