@@ -8,7 +8,7 @@ mod support;
 use redrive_core::{Class, Status, Timestamp};
 use redrive_schedule_redis::{Scheduled, Take, Turn};
 use redrive_store::conformance::samples::*;
-use redrive_store::{News, Settled, Store};
+use redrive_store::{News, Settled, Store, SuppressOutcome, Suppression};
 use redrive_testbed::{Postgres, Redis};
 use support::scheduled::{Pair, in_use, postgres, scheduled};
 use support::{due_of_lane, eventually};
@@ -245,6 +245,23 @@ async fn what_ends_by_its_deadline_leaves_the_index() {
     assert_eq!(pair.other.upkeep().end_overdue(at(20), 9).await.unwrap().ended.len(), 2);
     eventually("they are gone", || async { held(&redis) == 1 }).await;
     assert_eq!(next_due(&pair.one, at(20)).await, Some(at(30)));
+}
+
+#[tokio::test]
+async fn what_is_suppressed_leaves_the_index() {
+    let redis = Redis::start();
+    let pair = Pair::start(&redis.url()).await;
+    keep_retries(&pair.one, [task(1).due(at(10)), task(2).due(at(20)), task(3).due(at(30))]).await;
+    // A claim that was given back has its own token.
+    give_back(&pair.one, &claim_class(&pair.one, billing(), Class::Retry, 1, at(10)).await, at(15)).await;
+    eventually("the index has them", || async { held(&redis) == 3 }).await;
+    // The first two, and the third one with a wrong number of attempts.
+    let given = [(1, 1), (2, 1), (3, 2)];
+    let given = given.map(|(n, attempts)| Suppression { tenant: acme(), id: id(n), attempt_number: attempts });
+    let answers = pair.other.tasks().suppress(given.to_vec(), at(20)).await.unwrap();
+    assert_eq!(answers.iter().filter(|answer| matches!(answer, Ok(SuppressOutcome::Done(_)))).count(), 2);
+    eventually("they are gone", || async { held(&redis) == 1 }).await;
+    assert_eq!(ids(&claim_class(&pair.one, billing(), Class::Retry, 9, at(30)).await), [id(3)]);
 }
 
 #[tokio::test]

@@ -75,6 +75,7 @@ passed_on! {
         cancel(tasks: Vec<TaskKey>, now: Timestamp) -> Answers<CancelOutcome>;
         bring_forward(tasks: Vec<TaskKey>, now: Timestamp) -> Answers<BringForwardOutcome>;
         replay(tasks: Vec<TaskKey>, now: Timestamp) -> Answers<ReplayOutcome>;
+        suppress(tasks: Vec<Suppression>, now: Timestamp) -> Answers<SuppressOutcome>;
     }
     LaneControls of controls {
         replace(lane: Lane, expected: Controls, new: Controls) -> bool;

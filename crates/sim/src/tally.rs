@@ -49,6 +49,8 @@ tally! {
     given_back: "claims given back",
     /// Tasks that ended because they waited past their deadline.
     overdue: "tasks that waited past their deadline",
+    /// Waiting tasks that ended because a retry budget was spent.
+    suppressed: "waiting tasks that a spent budget ended",
     /// Attempts that were taken over because their lease expired, or given up at a stop.
     takeovers: "attempts cut off or taken over",
     /// Settlements that came too late.

@@ -25,7 +25,8 @@ macro_rules! each_in_order {
     ($doing:expr, $tasks:expr, |$task:ident| $change:expr) => {
         async {
             let mut order: Vec<usize> = (0..$tasks.len()).collect();
-            order.sort_by_key(|&at| &$tasks[at]);
+            // Items about the same task stay in their order.
+            order.sort_by_key(|&at| (&$tasks[at].tenant, $tasks[at].id));
             let mut answers = Vec::with_capacity(order.len());
             for at in order {
                 let $task = &$tasks[at];
@@ -158,6 +159,16 @@ impl Tasks for PostgresStore {
                 self.news.tell(&task.lane, task.class(), now);
             }
         }
+        Ok(answers)
+    }
+
+    async fn suppress(&self, tasks: Vec<Suppression>, now: Timestamp) -> Result<Answers<SuppressOutcome>, Error> {
+        self.fence.check()?;
+        let answers = transact!(self.pool, |connection| each_in_order!("suppressing retries", tasks, |task| {
+            ops::suppress::suppress(connection, task, now)
+        }))
+        .map_err(|failure| failure.into_error("suppressing retries"))?;
+        self.upkeep.written();
         Ok(answers)
     }
 }

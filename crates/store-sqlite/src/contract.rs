@@ -68,6 +68,11 @@ impl Tasks for SqliteStore {
         self.change_each("replaying dead letters", tasks, move |writer, task| ops::replay::replay(writer, task, now))
             .await
     }
+
+    async fn suppress(&self, tasks: Vec<Suppression>, now: Timestamp) -> Result<Answers<SuppressOutcome>, Error> {
+        self.change_each("suppressing retries", tasks, move |writer, task| ops::suppress::suppress(writer, task, now))
+            .await
+    }
 }
 
 #[async_trait]

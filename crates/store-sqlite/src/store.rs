@@ -3,7 +3,7 @@
 use std::fmt;
 
 use redrive_store::group_commit::GroupCommit;
-use redrive_store::{Answers, Error, Liveness, TaskKey};
+use redrive_store::{Answers, Error, Liveness};
 
 use crate::location::Location;
 use crate::open::{OpenError, Parts, open};
@@ -73,11 +73,11 @@ impl SqliteStore {
     }
 
     /// Changes tasks one by one in one transaction. A row that cannot be read fails only its own task.
-    pub(crate) async fn change_each<R: Send + 'static>(
+    pub(crate) async fn change_each<T: Send + 'static, R: Send + 'static>(
         &self,
         doing: &'static str,
-        tasks: Vec<TaskKey>,
-        change: impl Fn(&mut Writer, &TaskKey) -> Result<R, SqliteError> + Send + 'static,
+        tasks: Vec<T>,
+        change: impl Fn(&mut Writer, &T) -> Result<R, SqliteError> + Send + 'static,
     ) -> Result<Answers<R>, Error> {
         self.write(doing, move |writer| {
             let answer = |task| match change(writer, task) {

@@ -77,6 +77,24 @@ pub fn cancel(task: &mut Task, now: Timestamp) -> Cancel {
     }
 }
 
+/// Ends a pending task because the retry budget of its dependency is spent, if it has made this number of attempts and is
+/// not to be cancelled. Returns whether it has ended.
+pub fn suppress(task: &mut Task, attempt_number: u32, now: Timestamp) -> bool {
+    let waits = task.status == Status::Pending && task.attempt_number == attempt_number && !task.cancel_requested;
+    if waits {
+        exhaust(task, Reason::Budget, now);
+    }
+    waits
+}
+
+/// Ends a pending task as EXHAUSTED, without an attempt. Its last error stays.
+pub fn exhaust(task: &mut Task, reason: Reason, now: Timestamp) {
+    task.status = Status::Exhausted;
+    task.reason = Some(reason);
+    task.next_attempt_at = None;
+    task.ended_at = Some(now);
+}
+
 /// The effect of bringing a task forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BringForward {
@@ -154,6 +172,22 @@ mod tests {
         let mut in_flight = Task { status: Status::InFlight, ..pending };
         assert_eq!(cancel(&mut in_flight, at(5)), Cancel::Requested);
         assert_eq!((in_flight.status, in_flight.cancel_requested), (Status::InFlight, true));
+    }
+
+    #[test]
+    fn only_a_task_that_waits_with_the_same_number_of_attempts_is_suppressed() {
+        let pending = Task { attempt_number: 2, ..task(1).due(at(9)).0.task };
+        let mut ended = pending.clone();
+        assert!(suppress(&mut ended, 2, at(5)));
+        assert_eq!((ended.status, ended.reason), (Status::Exhausted, Some(Reason::Budget)));
+        assert_eq!((ended.ended_at, ended.next_attempt_at, ended.attempt_number), (Some(at(5)), None, 2));
+        let in_flight = Task { status: Status::InFlight, ..pending.clone() };
+        let marked = Task { cancel_requested: true, ..pending.clone() };
+        for (before, attempts) in [(pending.clone(), 1), (pending, 3), (in_flight, 2), (marked, 2), (ended, 2)] {
+            let mut task = before.clone();
+            assert!(!suppress(&mut task, attempts, at(6)), "{before:?}");
+            assert_eq!(task, before);
+        }
     }
 
     #[test]

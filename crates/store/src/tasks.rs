@@ -1,4 +1,4 @@
-//! Changing tasks: submit, claim, settle, cancel, bring forward, replay.
+//! Changing tasks: submit, claim, settle, cancel, bring forward, replay, suppress.
 //!
 //! Every call takes many items, is one transaction, and answers each item in order. The rules for what a call does to
 //! one task are the same in every backend: see [`rules`](crate::rules). Callers bound the number of items: a transaction
@@ -43,6 +43,11 @@ pub trait Tasks: Send + Sync {
     /// time as the run before. A replayed task pins its policy again, its answer is dropped, and its attempt log
     /// continues.
     async fn replay(&self, tasks: Vec<TaskKey>, now: Timestamp) -> Result<Answers<ReplayOutcome>, Error>;
+
+    /// Ends pending tasks because the retry budget of their dependency is spent: EXHAUSTED, reason `budget`, without an
+    /// attempt, with a [pending alert](crate::Upkeep::pending_alerts) like any dead letter. The last error is kept. A task
+    /// that has made another number of attempts meanwhile, or does not wait any more, is unchanged.
+    async fn suppress(&self, tasks: Vec<Suppression>, now: Timestamp) -> Result<Answers<SuppressOutcome>, Error>;
 }
 
 /// The calls for a single task.
@@ -85,6 +90,17 @@ pub struct TaskKey {
     pub tenant: TenantId,
     /// The task's id.
     pub id: TaskId,
+}
+
+/// A waiting task whose next attempt is not to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suppression {
+    /// The task's tenant.
+    pub tenant: TenantId,
+    /// The task's id.
+    pub id: TaskId,
+    /// How many attempts the task had made when this was decided. If it has made another one since, it is not ended.
+    pub attempt_number: u32,
 }
 
 /// A task to store.
@@ -301,6 +317,17 @@ pub enum ReplayOutcome {
     NotDead(Box<Task>),
     /// The policy version that the task pins was deleted, so there are no rules to send it by.
     PolicyGone(Box<Task>),
+    /// There is no such task.
+    NotFound,
+}
+
+/// The answer to a suppression.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SuppressOutcome {
+    /// The task has ended.
+    Done(Box<Task>),
+    /// Nothing changed: the task is in flight, has ended, is to be cancelled, or has made another number of attempts.
+    NotWaiting(Box<Task>),
     /// There is no such task.
     NotFound,
 }

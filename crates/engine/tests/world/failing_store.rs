@@ -245,6 +245,7 @@ passed_on! {
         cancel(tasks: Vec<TaskKey>, now: Timestamp) -> Answers<CancelOutcome>;
         bring_forward(tasks: Vec<TaskKey>, now: Timestamp) -> Answers<BringForwardOutcome>;
         replay(tasks: Vec<TaskKey>, now: Timestamp) -> Answers<ReplayOutcome>;
+        suppress(tasks: Vec<Suppression>, now: Timestamp) -> Answers<SuppressOutcome>;
     }
     Upkeep {
         pending_lanes(after: Option<(Lane, Class)>, limit: usize) -> Vec<LaneDue>;

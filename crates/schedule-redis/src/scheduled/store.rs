@@ -190,6 +190,22 @@ impl Tasks for Scheduled {
         }
         Ok(answers)
     }
+
+    /// The index entries are looked up first, as for a cancel.
+    async fn suppress(&self, tasks: Vec<Suppression>, now: Timestamp) -> Result<Answers<SuppressOutcome>, Error> {
+        let mut waiting = Vec::with_capacity(tasks.len());
+        for Suppression { tenant, id, .. } in &tasks {
+            waiting.push(self.state.look_up(tenant, *id).await);
+        }
+        let answers = self.state.store.tasks().suppress(tasks, now).await?;
+        for (waiting, answer) in waiting.into_iter().zip(&answers) {
+            if let (Some(PendingTask { lane, class, id, token, .. }), Ok(SuppressOutcome::Done(_))) = (waiting, answer)
+            {
+                self.state.note([Change::Gone(Gone { lane, class, id, token })]);
+            }
+        }
+        Ok(answers)
+    }
 }
 
 #[async_trait]

@@ -106,6 +106,14 @@ impl Model {
         self.ended_unsent(task);
     }
 
+    /// The store ended this task because the retry budget of its dependency is spent.
+    pub fn ended_suppressed(&mut self, task: &Task) {
+        let name = self.item(task.id).unwrap_or("a task").to_owned();
+        self.must(task.attempt_in_run() > 0, 8, task.id, || format!("the first attempt of {name} was suppressed"));
+        self.no_task_waits_past_its_deadline();
+        self.ended_unsent(task);
+    }
+
     /// A process claimed this task.
     pub fn claimed(&mut self, whose: Whose, claimed: &ClaimedTask) {
         let task = &claimed.task;

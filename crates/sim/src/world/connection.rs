@@ -170,6 +170,20 @@ impl Tasks for Connection {
         };
         self.call("replay", work, seen).await
     }
+
+    async fn suppress(&self, tasks: Vec<Suppression>, now: Timestamp) -> Result<Answers<SuppressOutcome>, Error> {
+        let work = move |store: Arc<dyn Store>| -> Work<Answers<SuppressOutcome>> {
+            Box::pin(async move { store.tasks().suppress(tasks, now).await })
+        };
+        let seen = |world: &Arc<World>, whose, answers: &Answers<SuppressOutcome>| {
+            for answer in answers {
+                if let Ok(SuppressOutcome::Done(task)) = answer {
+                    world.observer().ended_suppressed(world.now(), whose, task);
+                }
+            }
+        };
+        self.call("suppress", work, seen).await
+    }
 }
 
 #[async_trait]

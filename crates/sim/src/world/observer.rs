@@ -81,6 +81,15 @@ impl Observer {
         self.model.ended_overdue(task);
     }
 
+    pub(super) fn ended_suppressed(&mut self, at: Moment, whose: Whose, task: &Task) {
+        self.tally.suppressed += 1;
+        let item = self.model.item(task.id).map(str::to_owned);
+        self.trace.note(at, (10, whose, task.id), item.as_deref(), |line| {
+            write!(line, "{} ends {}, whose retry budget is spent", Name(whose), Short(task.id)).ok();
+        });
+        self.model.ended_suppressed(task);
+    }
+
     pub(super) fn departed(&mut self, at: Moment, whose: Whose, outbound: &Outbound) {
         self.tally.sends += 1;
         let (task, attempt) = (outbound.task, outbound.attempt);

@@ -31,6 +31,7 @@ pub(crate) mod set_aside;
 pub(crate) mod settle;
 pub(crate) mod shared_guards;
 pub(crate) mod submit;
+pub(crate) mod suppress;
 pub(crate) mod time;
 pub(crate) mod unnotified_tasks;
 pub(crate) mod waiting;

@@ -12,7 +12,7 @@ use redrive_core::{Class, IdempotencyKey, Lane, Reason, Status};
 use redrive_store::conformance::samples::*;
 use redrive_store::conformance::workload;
 use redrive_store::{
-    Blob, ClaimKnownRequest, ClaimRequest, ClaimedTask, CleanFrom, KnownTask, RaisedAlert, Store, Token,
+    Blob, ClaimKnownRequest, ClaimRequest, ClaimedTask, CleanFrom, KnownTask, RaisedAlert, Store, Suppression, Token,
 };
 use redrive_store_postgres::{Options, PostgresStore};
 use redrive_testbed::{Database, Postgres};
@@ -162,6 +162,10 @@ fn other_calls() -> Vec<Call> {
             store.shared().unwrap().waiting(Some((acme(), id(9_000))), 16).await.unwrap()
         }),
         call!("cancel", 1, |store, _| store.tasks().cancel_one(acme(), id(3_000), at(9)).await.unwrap()),
+        call!("suppress", 4, |store, _| {
+            let waiting = |n| Suppression { tenant: acme(), id: id(n), attempt_number: 0 };
+            store.tasks().suppress((4_000..4_004).map(waiting).collect(), at(9)).await.unwrap()
+        }),
         call!("bring forward", 1, |store, _| store.tasks().bring_one_forward(acme(), id(3_001), at(9)).await.unwrap()),
         call!("replay", 1, |store, _| store.tasks().replay_one(acme(), id(FIRST_DEAD + 5), at(9)).await.unwrap()),
         call!("a task that waits", 1, |store, _| store.reads().task(acme(), id(3_002)).await.unwrap()),

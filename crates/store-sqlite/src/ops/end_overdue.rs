@@ -1,11 +1,11 @@
 //! Ending pending tasks whose deadline has passed.
 
-use redrive_core::{Reason, Status, Timestamp};
-use redrive_store::Overdue;
+use redrive_core::{Reason, Timestamp};
+use redrive_store::{Overdue, rules};
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::codec::{TaskRow, millis, sequence, task_columns, time};
-use crate::ops::alerts;
+use crate::codec::{TaskRow, millis, task_columns, time};
+use crate::ops::exhaust::exhaust;
 use crate::ops::set_aside::{Damaged, readable, set_aside};
 use crate::sqlite_error::SqliteError;
 use crate::writer::Writer;
@@ -16,18 +16,10 @@ pub(crate) fn end_overdue(writer: &mut Writer, now: Timestamp, limit: usize) -> 
         return Ok(Overdue { ended: Vec::new(), next_deadline });
     }
     let mut ended = Vec::new();
-    for TaskRow { mut task, tenant, version, .. } in overdue(writer, now, limit)? {
-        task.status = Status::Exhausted;
-        task.reason = Some(Reason::Deadline);
-        task.next_attempt_at = None;
-        task.ended_at = Some(now);
-        let mut update = writer.connection.prepare_cached(
-            "UPDATE tasks SET status = 6, reason = ?2, next_attempt_at = NULL, ended_at = ?3 WHERE id = ?1",
-        )?;
-        update.execute((sequence(task.id), Reason::Deadline.as_str(), millis(now)))?;
-        alerts::note(&writer.connection, sequence(task.id), millis(now))?;
-        writer.counters.moved(tenant, version, Status::Pending, Status::Exhausted);
-        ended.push(task);
+    for mut row in overdue(writer, now, limit)? {
+        rules::exhaust(&mut row.task, Reason::Deadline, now);
+        exhaust(writer, &row, Reason::Deadline, now)?;
+        ended.push(row.task);
     }
     Ok(Overdue { ended, next_deadline: self::next_deadline(&writer.connection)? })
 }

@@ -15,6 +15,7 @@ pub(crate) mod claim;
 pub(crate) mod clean;
 pub(crate) mod counts;
 pub(crate) mod end_overdue;
+pub(crate) mod exhaust;
 pub(crate) mod expire_leases;
 pub(crate) mod expired_leases;
 pub(crate) mod find;
@@ -28,6 +29,7 @@ pub(crate) mod replay;
 pub(crate) mod set_aside;
 pub(crate) mod settle;
 pub(crate) mod submit;
+pub(crate) mod suppress;
 
 #[cfg(test)]
 mod plans;

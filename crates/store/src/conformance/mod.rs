@@ -49,7 +49,7 @@ use crate::Store;
 pub(crate) use blobs::interleave;
 use blobs::objects;
 use reads::{backlogs, content, list};
-use tasks::{cancel, claim, classes, dns, horizon, replay, rooms, settle, submit};
+use tasks::{cancel, claim, classes, dns, horizon, replay, rooms, settle, submit, suppress};
 use upkeep::{alerts, clean, expired, lanes, overdue};
 
 /// A new store, with everything that must live as long as it does: a temporary directory, a database.
@@ -245,6 +245,16 @@ macro_rules! __for_each_fact {
                 a_replayed_task_pins_its_policy_again
                 a_dead_letter_whose_policy_was_deleted_stays_one
                 many_dead_letters_are_replayed_in_one_call_and_answered_in_order
+            }
+            suppress {
+                a_suppressed_retry_ends_exhausted_and_keeps_the_record_of_its_attempts
+                only_a_task_that_waits_with_this_number_of_attempts_is_suppressed
+                a_suppressed_task_is_an_unannounced_dead_letter
+                a_suppressed_task_is_replayed_and_may_be_suppressed_again
+                a_suppressed_task_no_longer_pins_its_policy_and_keeps_its_key
+                a_suppressed_task_is_cleaned_away_with_its_note
+                many_tasks_are_suppressed_in_one_call_and_answered_in_order
+                of_many_callers_at_once_one_suppresses
             }
             lanes {
                 a_pending_lane_says_when_its_earliest_task_is_due

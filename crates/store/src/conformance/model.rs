@@ -12,7 +12,8 @@ use super::samples::{TERMS, at};
 use super::snapshot::{Snapshot, TenantSnapshot};
 use crate::{
     Backlog, BringForwardOutcome, CancelOutcome, ClaimRequest, ClaimedTask, Claims, LaneDue, LaneRoom, Lease, NewTask,
-    Next, Overdue, PolicyVersion, RaisedAlert, ReplayOutcome, Settled, Settlement, Start, Submitted, TaskDetail, Token,
+    Next, Overdue, PolicyVersion, RaisedAlert, ReplayOutcome, Settled, Settlement, Start, Submitted, SuppressOutcome,
+    Suppression, TaskDetail, Token,
 };
 
 /// A model in which every tenant has version 1 of the default policy and no other.
@@ -174,6 +175,19 @@ impl Model {
         CancelOutcome::Done(Box::new(task.clone()))
     }
 
+    pub(super) fn suppress(&mut self, suppression: &Suppression, now: Timestamp) -> SuppressOutcome {
+        let Suppression { tenant, id, attempt_number } = suppression;
+        let Some(task) = self.task(tenant, *id) else { return SuppressOutcome::NotFound };
+        if task.status != Status::Pending || task.attempt_number != *attempt_number {
+            return SuppressOutcome::NotWaiting(Box::new(task.clone()));
+        }
+        task.status = Status::Exhausted;
+        task.reason = Some(Reason::Budget);
+        task.next_attempt_at = None;
+        task.ended_at = Some(now);
+        SuppressOutcome::Done(Box::new(task.clone()))
+    }
+
     pub(super) fn bring_forward(&mut self, tenant: &TenantId, id: TaskId, now: Timestamp) -> BringForwardOutcome {
         let Some(task) = self.task(tenant, id) else { return BringForwardOutcome::NotFound };
         match task.status {
@@ -287,6 +301,11 @@ impl Model {
             tasks: rows.iter().map(|row| (detail(row), row.attempts.clone())).collect(),
             policies: vec![PolicyVersion { id, version: 1, spec, created_at: at(0) }],
         }
+    }
+
+    /// The task with this id, of any tenant.
+    pub(super) fn any_task(&self, id: TaskId) -> Option<&Task> {
+        self.rows.get(&id).map(|row| &row.task)
     }
 
     fn task(&mut self, tenant: &TenantId, id: TaskId) -> Option<&mut Task> {

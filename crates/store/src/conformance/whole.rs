@@ -47,6 +47,7 @@ pub(super) async fn a_closed_store_says_so_to_every_call(store: &dyn Store) {
         ("cancel", store.tasks().cancel_one(tenant(), id(1), at(0)).await.err()),
         ("bring_forward", store.tasks().bring_one_forward(tenant(), id(1), at(0)).await.err()),
         ("replay", store.tasks().replay_one(tenant(), id(1), at(0)).await.err()),
+        ("suppress", store.tasks().suppress(Vec::new(), at(0)).await.err()),
         ("unannounced", store.upkeep().pending_alerts(at(0), 1).await.err()),
         ("announced", store.upkeep().confirm_alerts(Vec::new()).await.err()),
         ("expired", store.upkeep().expired_leases(at(0), 1).await.err()),

@@ -9,7 +9,9 @@ use super::samples::{
     allow, at, end, failed_attempt, id, lane, request, retry, room, settlement, succeed, task, tenant, unsent,
 };
 use super::snapshot::{Snapshot, snapshot};
-use crate::{ClaimRequest, ClaimedTask, CleanFrom, LaneRoom, Next, RaisedAlert, Settlement, Store, Submitted, Token};
+use crate::{
+    ClaimRequest, ClaimedTask, CleanFrom, LaneRoom, Next, RaisedAlert, Settlement, Store, Submitted, Suppression, Token,
+};
 
 const TENANTS: [&str; 3] = ["acme", "globex", "initech"];
 const DEPENDENCIES: [&str; 3] = ["billing", "https://hooks.example", "mail"];
@@ -75,6 +77,7 @@ impl Life<'_> {
             91..94 => self.announce().await,
             94..96 => self.rescue().await,
             96..98 => self.end_overdue().await,
+            98 => self.suppress().await,
             _ => self.clean().await,
         }
     }
@@ -195,6 +198,25 @@ impl Life<'_> {
         let (tenant, id) = (tenant(self.random.pick(&TENANTS)), id(self.random.below(self.made + 2)));
         let said = self.store.tasks().bring_one_forward(tenant.clone(), id, self.now()).await.unwrap();
         assert_eq!(said, self.model.bring_forward(&tenant, id, self.now()));
+    }
+
+    /// Suppresses some tasks, most of them with the number of attempts that they have made.
+    async fn suppress(&mut self) {
+        let mut given = Vec::new();
+        for _ in 0..=self.random.below(8) {
+            let id = id(self.random.below(self.made + 2));
+            let task = self.model.any_task(id);
+            let attempts = task.map_or(0, |task| task.attempt_number) + u32::from(self.random.chance(10));
+            let tenant = match task {
+                Some(task) if self.random.chance(90) => task.lane.tenant.clone(),
+                _ => tenant(self.random.pick(&TENANTS)),
+            };
+            given.push(Suppression { tenant, id, attempt_number: attempts });
+        }
+        let said = self.store.tasks().suppress(given.clone(), self.now()).await.unwrap();
+        let said: Vec<_> = said.into_iter().map(Result::unwrap).collect();
+        let expected: Vec<_> = given.iter().map(|each| self.model.suppress(each, self.now())).collect();
+        assert_eq!(said, expected);
     }
 
     /// Replays mostly dead letters, sometimes any task.

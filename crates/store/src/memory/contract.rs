@@ -58,6 +58,11 @@ impl Tasks for MemoryStore {
         let mut state = self.open()?;
         Ok(tasks.iter().map(|task| Ok(state.replay(task, now))).collect())
     }
+
+    async fn suppress(&self, tasks: Vec<Suppression>, now: Timestamp) -> Result<Answers<SuppressOutcome>, Error> {
+        let mut state = self.open()?;
+        Ok(tasks.iter().map(|task| Ok(state.suppress(task, now))).collect())
+    }
 }
 
 #[async_trait]

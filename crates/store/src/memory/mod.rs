@@ -23,6 +23,7 @@ mod settle;
 mod shared_guards;
 mod state;
 mod submit;
+mod suppress;
 
 pub use shared_guards::MemorySharedGuards;
 

@@ -1,9 +1,9 @@
 //! Ending pending tasks whose deadline has passed.
 
-use redrive_core::{Reason, Status, Timestamp};
+use redrive_core::{Reason, Timestamp};
 
 use super::state::State;
-use crate::Overdue;
+use crate::{Overdue, rules};
 
 impl State {
     pub(super) fn end_overdue(&mut self, now: Timestamp, limit: usize) -> Overdue {
@@ -11,10 +11,7 @@ impl State {
         let ids: Vec<_> = passed.map(|(_, id)| *id).collect();
         let end = |id| {
             self.change(id, |entry| {
-                entry.task.status = Status::Exhausted;
-                entry.task.reason = Some(Reason::Deadline);
-                entry.task.next_attempt_at = None;
-                entry.task.ended_at = Some(now);
+                rules::exhaust(&mut entry.task, Reason::Deadline, now);
                 entry.is_unannounced = true;
                 entry.task.clone()
             })

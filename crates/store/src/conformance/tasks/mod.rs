@@ -9,3 +9,4 @@ pub(crate) mod replay;
 pub(crate) mod rooms;
 pub(crate) mod settle;
 pub(crate) mod submit;
+pub(crate) mod suppress;
