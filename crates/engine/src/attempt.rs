@@ -7,7 +7,7 @@ use redrive_core::attempt::LastError;
 use redrive_core::classify::{self, Verdict};
 use redrive_core::decide::{self, RunState, SendCheck};
 use redrive_core::guards::concurrency::Signal;
-use redrive_core::guards::{self, Health, Presence};
+use redrive_core::guards::{self, Health, Held, Presence};
 use redrive_core::policy::Context;
 use redrive_core::{Answer, Attempt, Class, Decision, ErrorType, Outcome, Reason, Status, Timestamp, retry_after};
 use redrive_store::{ClaimedTask, Error, Next, Settlement};
@@ -118,11 +118,16 @@ async fn run(
     };
     let first_byte = FirstByte::new(shared, signals, &claimed.task, send_by);
     let (began_at, begun) = (shared.clock.now(), shared.clock.elapsed());
-    if reservation.begin(class_of(&claimed), || origin_of(&claimed)).is_err() {
+    if let Err(held) = reservation.begin(class_of(&claimed), || origin_of(&claimed)) {
         // A guard closed since the claim: the task waits, and no attempt is counted.
         reservation.give_back();
-        let unsent = settlement(&claimed, None, wait_again(&claimed, began_at), began_at);
-        return settle_or_abandon(shared, &claimed, unsent).await;
+        let next = match held {
+            Held::Budget(_) if is_suppressed(shared, &claimed, policy) => {
+                Next::End { status: Status::Exhausted, reason: Some(Reason::Budget), answer: None }
+            }
+            _ => wait_again(&claimed, began_at),
+        };
+        return settle_or_abandon(shared, &claimed, settlement(&claimed, None, next, began_at)).await;
     }
     let sent = send(shared, &claimed, policy, timeout, first_byte.clone()).await;
     let took = shared.clock.elapsed().saturating_sub(begun);
@@ -137,7 +142,15 @@ async fn run(
     }
     let timing = Timing { started_at: first_byte.left_at().unwrap_or(began_at), took };
     let ended = judge(shared, &claimed, policy, sent, timing, signals);
-    settle_or_abandon(shared, &claimed, ended).await
+    let retry_at = match ended.next {
+        Next::RetryAt { at, .. } if is_awaited(policy) => Some(at),
+        Next::RetryAt { .. } | Next::End { .. } => None,
+    };
+    settle_or_abandon(shared, &claimed, ended).await?;
+    if let Some(at) = retry_at {
+        shared.awaited_retries.note(&claimed.task, at);
+    }
+    Ok(())
 }
 
 /// Settles an attempt of which no byte was sent: the claim's count is taken back.
@@ -248,9 +261,14 @@ fn wait_again(claimed: &ClaimedTask, now: Timestamp) -> Next {
     Next::RetryAt { at, backoff: task.backoff, dns_failures: task.dns_failures }
 }
 
+/// Whether a caller waits for the answer.
+fn is_awaited(policy: &Resolved) -> bool {
+    policy.policy.context.is_some_and(Context::is_waited_for)
+}
+
 /// Whether a caller waits for the answer, and the retry budget of the dependency is spent.
 fn is_suppressed(shared: &EngineState, claimed: &ClaimedTask, policy: &Resolved) -> bool {
-    policy.policy.context.is_some_and(Context::is_waited_for) && shared.lanes.is_budget_spent(&claimed.task.lane)
+    is_awaited(policy) && shared.lanes.is_budget_spent(&claimed.task.lane)
 }
 
 /// Whether the attempt that was claimed is the first of its run.

@@ -25,6 +25,7 @@ use crate::policies::Policies;
 use crate::settle::SlowSettles;
 use crate::spawner::Spawner;
 use crate::store_outage::{Report as Outage, StoreOutage};
+use crate::suppressor::AwaitedRetries;
 use crate::task_ids::TaskIds;
 use crate::throttled_report::ThrottledReport;
 use crate::transport::Transport;
@@ -55,6 +56,7 @@ pub(crate) struct EngineState {
     pub(crate) missed_work: MissedWork,
     pub(crate) abandoned_leases: Arc<AbandonedLeases>,
     pub(crate) alerts: Alerts,
+    pub(crate) awaited_retries: AwaitedRetries,
     pub(crate) unread: ThrottledReport,
     /// Held while the controls of lanes are read and applied, or changed.
     pub(crate) changing_controls: tokio::sync::Mutex<()>,

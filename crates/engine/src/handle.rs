@@ -30,6 +30,7 @@ use crate::settle::SlowSettles;
 use crate::spawner::Spawner;
 use crate::store_outage::StoreOutage;
 use crate::submit::{self, ValidatedTask};
+use crate::suppressor::{self, AwaitedRetries};
 use crate::task_ids::TaskIds;
 use crate::throttled_report::ThrottledReport;
 use crate::transport::Transport;
@@ -109,6 +110,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         started_at: clock.now(),
         abandoned_leases: Arc::default(),
         alerts,
+        awaited_retries: AwaitedRetries::default(),
         unread: ThrottledReport::default(),
         changing_controls: tokio::sync::Mutex::new(()),
         store_outage: StoreOutage::default(),
@@ -135,6 +137,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
     loops.start(spawner, "rebuilder", stops_at(Phase::Draining), lane_scan::run(shared.clone()));
     loops.start(spawner, "rescuer", stops_at(Phase::Draining), rescuer::run(shared.clone()));
     loops.start(spawner, "overdue", stops_at(Phase::Draining), overdue::run(shared.clone()));
+    loops.start(spawner, "suppressor", stops_at(Phase::Draining), suppressor::run(shared.clone()));
     loops.start(spawner, "cleaner", stops_at(Phase::Draining), cleaner::run(shared.clone()));
     if let Some(bodies) = &shared.bodies {
         let collecting = collector::run(shared.clone(), bodies.clone());

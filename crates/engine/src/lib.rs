@@ -16,6 +16,7 @@
 //! | `first_byte` | the last check, once the connection is established |
 //! | `in_flight` | the attempts of this process, and the signals to them: cancelled, released |
 //! | `overdue` | ends tasks that waited past their deadline |
+//! | `suppressor` | ends retries that a caller waits for when they are due and the retry budget is spent |
 //! | `settle` | stores an attempt's end, and updates what depends on it in memory |
 //! | `gone_dependency` | tells of a dependency that seems to be gone for good, and pauses it if the policy says so |
 //! | `guard_exchange` | shares the guards with the other processes over the store |
@@ -72,6 +73,7 @@ pub mod spawner;
 mod store_backoff;
 mod store_outage;
 mod submit;
+mod suppressor;
 mod task_ids;
 mod throttled_report;
 pub mod transport;

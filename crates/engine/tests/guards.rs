@@ -116,7 +116,7 @@ async fn a_task_that_waits_for_the_budget_ends_with_its_deadline() {
 async fn a_caller_that_waits_gets_the_error_at_once_when_the_budget_is_spent() {
     let world = World::with(without_breaker()).await;
     world.dependency.behave("dependency", |_, _| Reply::Status(500));
-    let sync = || Spec { context: Some(redrive_core::policy::Context::Sync), ..attempts(3) };
+    let sync = || Spec { initial_delay_ms: None, max_delay_ms: None, ..sync(3) };
     let mut tasks = Vec::new();
     for number in 0..30 {
         tasks.push(world.submit(&format!("k{number}"), sync()).await.id);
@@ -125,15 +125,78 @@ async fn a_caller_that_waits_gets_the_error_at_once_when_the_budget_is_spent() {
     for id in tasks {
         let detail = world.ended(id).await;
         assert_eq!(detail.task.status, Status::Exhausted);
+        let took = detail.task.ended_at.unwrap().since(detail.task.created_at);
+        assert!(took < secs(5), "it waited for {took:?}");
         if detail.task.reason == Some(redrive_core::Reason::Budget) {
-            assert_eq!(detail.answer.unwrap().status, 500, "the dependency's own answer");
-            let took = detail.task.ended_at.unwrap().since(detail.task.created_at);
-            assert!(took < secs(5), "it waited for {took:?}");
-            suppressed += 1;
+            let answered = detail.answer.map(|answer| answer.status);
+            assert!(answered.is_none_or(|status| status == 500), "the dependency's own answer");
+            assert!(detail.task.last_error.is_some(), "or its error, if the retry was scheduled before");
+            suppressed += u32::from(answered.is_some());
         }
     }
     assert!(sends(&world).len() <= 30 + 16, "no more than the floor and a fifth");
     assert!(suppressed > 0);
+}
+
+/// A synchronous call whose retry comes after ten seconds or so.
+fn sync(max_attempts: u32) -> Spec {
+    let delay = Some(20_000);
+    let context = Some(redrive_core::policy::Context::Sync);
+    Spec { context, initial_delay_ms: delay, max_delay_ms: delay, ..attempts(max_attempts) }
+}
+
+/// Spends the retry budget with tasks that wait for it.
+async fn spend_the_budget(world: &World) {
+    for number in 0..20 {
+        world.submit(&format!("spender-{number}"), eager(100)).await;
+    }
+    world.clock.sleep(secs(5)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scheduled_retry_that_a_caller_waits_for_ends_when_it_is_due_and_the_budget_is_spent() {
+    let world = World::with(without_breaker()).await;
+    world.dependency.behave("dependency", |_, _| Reply::Status(500));
+    let task = world.submit("waited-for", sync(3)).await;
+    spend_the_budget(&world).await;
+    assert_eq!(world.task(task.id).await.status, Status::Pending, "its retry was scheduled before");
+    let detail = world.ended(task.id).await;
+    assert_eq!((detail.task.status, detail.task.reason), (Status::Exhausted, Some(redrive_core::Reason::Budget)));
+    assert_eq!(detail.task.attempt_number, 1);
+    assert_eq!(detail.task.last_error.unwrap().message, "the dependency answered 500", "the error is kept");
+    let took = detail.task.ended_at.unwrap().since(detail.task.created_at);
+    assert!((secs(10)..secs(11)).contains(&took), "when it is due, not at its deadline: {took:?}");
+    let log = world.events.all();
+    assert!(log.contains(&"ended waited-for EXHAUSTED by Budget".to_owned()));
+    assert!(log.contains(&"dead letter waited-for".to_owned()));
+    let waiting = world.store.reads().counts(world::tenant()).await.unwrap()[&Status::Pending];
+    assert_eq!(waiting, 20, "the others wait for the budget");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_that_a_caller_waits_for_is_sent_while_there_is_budget() {
+    let world = World::with(without_breaker()).await;
+    world.dependency.behave("dependency", |out, _| Reply::Status(if out.attempt < 3 { 500 } else { 200 }));
+    let task = world.submit("waited-for", Spec { total_budget_ms: Some(60_000), ..sync(3) }).await;
+    let detail = world.ended(task.id).await;
+    assert_eq!((detail.task.status, detail.task.attempt_number), (Status::Succeeded, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suppression_whose_answer_is_lost_ends_the_task_once_and_raises_its_alert() {
+    for (lost, failed) in [(1, 0), (0, 2)] {
+        let world = World::with(without_breaker()).await;
+        world.dependency.behave("dependency", |_, _| Reply::Status(500));
+        let task = world.submit("waited-for", sync(3)).await;
+        spend_the_budget(&world).await;
+        world.store.lose_answers("suppress", lost);
+        world.store.fail("suppress", failed);
+        let detail = world.ended(task.id).await;
+        assert_eq!(detail.task.reason, Some(redrive_core::Reason::Budget));
+        world.clock.sleep(secs(120)).await;
+        let alerts = world.events.all().into_iter().filter(|line| line == "dead letter waited-for").count();
+        assert!(alerts >= 1, "{lost} answers lost, {failed} calls failed");
+    }
 }
 
 /// Requests per second that a dependency sees which fails half of its calls: 1,000 new requests per second with three

@@ -28,6 +28,7 @@ impl Sink for Log {
                 "taking over an attempt whose lease ran out"
             ),
             Event::Ended(task, _, EndedBy::Deadline) => overdue(task),
+            Event::Ended(task, _, EndedBy::Budget) => suppressed(task),
             Event::DeadLetter(task) => dead_letter(task),
             Event::PolicyUnavailable(task, error) => {
                 let (policy, version) = (task.policy.id.as_str(), task.policy.version);
@@ -120,6 +121,17 @@ fn overdue(task: &Task) {
         attempts = task.attempt_in_run(),
         max_attempts = task.max_attempts,
         "task ended: it waited past its deadline"
+    );
+}
+
+fn suppressed(task: &Task) {
+    tracing::info!(
+        correlation_id = %task.id,
+        tenant = %task.lane.tenant,
+        dependency = %task.lane.dependency,
+        attempts = task.attempt_in_run(),
+        max_attempts = task.max_attempts,
+        "task ended: its caller waits, and the retry budget is spent"
     );
 }
 

@@ -129,6 +129,8 @@ pub enum EndedBy {
     Cancel,
     /// The task's deadline, while it waited.
     Deadline,
+    /// The retry budget, which was spent when a retry was due that a caller waits for.
+    Budget,
 }
 
 /// A report about the engine's own work.

@@ -35,6 +35,8 @@ pub struct LaneReport {
     pub first_attempt_due: Option<Timestamp>,
     /// When the first retry is due.
     pub retry_due: Option<Timestamp>,
+    /// The first attempt without success since the last success.
+    pub failing_since: Option<Timestamp>,
     /// Why due work waits, if it does.
     pub waiting: Option<Waiting>,
 }
@@ -148,6 +150,7 @@ impl State {
             latency,
             first_attempt_due: self.schedule.due(id, Class::First),
             retry_due: self.schedule.due(id, Class::Retry),
+            failing_since: guards.failing_since(),
             waiting,
             lane,
         })

@@ -32,6 +32,8 @@ pub struct Dependency {
     pub first_attempt_due_at: Option<u64>,
     /// When the first retry is due.
     pub retry_due_at: Option<u64>,
+    /// The first attempt without success since the last success; an older server does not say.
+    pub failing_since: Option<u64>,
     /// Its pending tasks; an older server does not count them.
     pub backlog: Option<Backlog>,
     /// What operators have set.

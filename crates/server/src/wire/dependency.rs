@@ -50,6 +50,9 @@ pub struct ShownDependency<'a> {
     pub first_attempt_due_at: Option<u64>,
     /// When the first retry is due.
     pub retry_due_at: Option<u64>,
+    /// The first attempt that was not answered with success (2xx) since the last one that was; `null` if the latest attempt
+    /// succeeded. After 24 hours the dependency seems to be gone (`pauseOnGone` of a policy).
+    pub failing_since: Option<u64>,
     /// How many of its tasks are pending, on all nodes. Left out if the store does not answer at the moment, and in the
     /// answers to changes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -343,6 +346,7 @@ impl<'a> ShownDependency<'a> {
             latency_ms: report.latency.map(LatencyMs::from),
             first_attempt_due_at: report.first_attempt_due.map(Timestamp::as_millis),
             retry_due_at: report.retry_due.map(Timestamp::as_millis),
+            failing_since: report.failing_since.map(Timestamp::as_millis),
             backlog: None,
             controls: ShownControls::new(&report.controls, now),
         }

@@ -57,6 +57,7 @@ async fn a_dependency_that_was_called_is_shown_with_all_of_its_guards() {
         "latencyMs": { "p50": 0.0, "p95": 0.0, "p99": 0.0, "calls": 1 },
         "firstAttemptDueAt": null,
         "retryDueAt": null,
+        "failingSince": null,
         "backlog": { "due": 0, "waiting": 0, "countedUpTo": 100_000 },
         "controls": { "pause": null, "open": null, "limits": null },
     });

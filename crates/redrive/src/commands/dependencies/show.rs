@@ -60,6 +60,9 @@ fn print(output: Output, of: &Dependency) -> std::io::Result<()> {
         "latest calls",
         format!("{} of {} failed, {health}", of.recent_outcomes.failures, of.recent_outcomes.count),
     );
+    if let Some(since) = of.failing_since {
+        table.field("no success since", moment(since, now));
+    }
     table.field("all calls", format!("{}, {} failed", of.totals.attempts, of.totals.failures));
     if let Some(latency) = &of.latency_ms {
         table.field("latency", format!("p50 {}ms, p95 {}ms, p99 {}ms", latency.p50, latency.p95, latency.p99));

@@ -35,6 +35,7 @@ pub(crate) const OPEN: &str = r#"{
   "latencyMs": { "p50": 0.8, "p95": 1.4, "p99": 2.1, "calls": 17 },
   "firstAttemptDueAt": 1731600001000,
   "retryDueAt": 1731600003120,
+  "failingSince": 1731599988040,
   "backlog": { "due": 31, "waiting": 4, "countedUpTo": 100000 },
   "controls": { "pause": null, "open": null, "limits": null }
 }"#;
@@ -62,6 +63,7 @@ pub(crate) const CLOSED: &str = r#"{
   "latencyMs": { "p50": 0.8, "p95": 1.4, "p99": 2.1, "calls": 17 },
   "firstAttemptDueAt": null,
   "retryDueAt": 1731600003120,
+  "failingSince": 1731599988040,
   "controls": { "pause": null, "open": null, "limits": null }
 }"#;
 
@@ -88,6 +90,7 @@ pub(crate) const PAUSED: &str = r#"{
   "latencyMs": null,
   "firstAttemptDueAt": null,
   "retryDueAt": null,
+  "failingSince": null,
   "controls": {
     "pause": { "at": 1731600000000, "by": "local", "reason": "maintenance until noon" },
     "open": null,
@@ -118,6 +121,7 @@ pub(crate) const HELD_OPEN: &str = r#"{
   "latencyMs": null,
   "firstAttemptDueAt": null,
   "retryDueAt": null,
+  "failingSince": null,
   "controls": {
     "pause": null,
     "open": { "at": 1731600000000, "by": "local", "reason": "maintenance", "until": 1731600600000 },
@@ -148,6 +152,7 @@ pub(crate) const LIMITED: &str = r#"{
   "latencyMs": null,
   "firstAttemptDueAt": null,
   "retryDueAt": null,
+  "failingSince": null,
   "controls": {
     "pause": null,
     "open": null,

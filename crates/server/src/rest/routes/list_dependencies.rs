@@ -58,6 +58,7 @@ pub(crate) static ROUTE: Route = Route {
       "latencyMs": { "p50": 41.2, "p95": 88.0, "p99": 131.5, "calls": 3120 },
       "firstAttemptDueAt": null,
       "retryDueAt": 1731600003120,
+      "failingSince": 1731599988040,
       "backlog": { "due": 0, "waiting": 3, "countedUpTo": 1000 },
       "controls": { "pause": null, "open": null, "limits": null }
     }
