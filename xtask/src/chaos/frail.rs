@@ -8,11 +8,11 @@
 //! There are few tasks, so that the floor of the budget is what counts: three nodes with a floor each would be noticed.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use bytes::Bytes;
 use fastrand::Rng;
 use serde_json::json;
@@ -31,18 +31,22 @@ pub const FRAIL: &str = "frail";
 /// opens when nothing succeeds, or when retries have waited for the budget for 10 s. It is never open for a minute,
 /// because the run is hardly longer.
 pub const SERVE_ARGUMENTS: [&str; 6] =
-    ["--breaker-failures", "50", "--breaker-failure-percent", "95", "--breaker-longest-open", "15s"];
+    ["--breaker-failures", "1000", "--breaker-failure-percent", "100", "--breaker-longest-open", "15s"];
 
-/// The pause between two submissions.
-const EVERY_MS: std::ops::Range<u64> = 300..700;
+/// How many callers submit for it: one of them may wait for a node that does not answer.
+const CALLERS: u64 = 3;
+/// The pause of a caller between two submissions.
+const EVERY_MS: std::ops::Range<u64> = 500..1_500;
 /// Many retries, each soon after the attempt before.
 const MAX_ATTEMPTS: u32 = 60;
 const INITIAL_DELAY_MS: u64 = 20;
 const MAX_DELAY_MS: u64 = 100;
 const ATTEMPT_TIMEOUT_MS: u64 = 800;
-/// While it is sick, this many of 100 tasks succeed and all attempts of the others fail.
-const SPARED_PERCENT: u64 = 30;
-/// How long each state lasts.
+/// While it is sick, this many of 100 tasks succeed and all attempts of the others fail. So many that a node's breaker
+/// does not see failures only.
+const SPARED_PERCENT: u64 = 50;
+/// How long it is well at first, and how long each state lasts.
+const WELL_AT_FIRST_MS: u64 = 2_000;
 const SICK_MS: std::ops::Range<u64> = 9_000..14_000;
 const DEAD_MS: std::ops::Range<u64> = 2_000..6_000;
 const WELL_MS: std::ops::Range<u64> = 3_000..10_000;
@@ -64,14 +68,15 @@ enum State {
 pub struct Frail {
     ledger: Arc<Ledger>,
     seed: u64,
-    began: Instant,
+    /// When the first request arrived: its states are counted from then on.
+    began: OnceLock<Instant>,
     is_healed: AtomicBool,
 }
 
 impl Frail {
-    /// It begins sick.
+    /// It is well for a moment, and then sick.
     pub fn new(seed: u64, ledger: Arc<Ledger>) -> Self {
-        Frail { ledger, seed, began: Instant::now(), is_healed: AtomicBool::new(false) }
+        Frail { ledger, seed, began: OnceLock::new(), is_healed: AtomicBool::new(false) }
     }
 
     /// From now on every request is answered 200.
@@ -80,7 +85,10 @@ impl Frail {
     }
 
     fn state(&self) -> State {
-        if self.is_healed.load(Ordering::Acquire) { State::Well } else { state_after(self.seed, self.began.elapsed()) }
+        if self.is_healed.load(Ordering::Acquire) {
+            return State::Well;
+        }
+        state_after(self.seed, self.began.get_or_init(Instant::now).elapsed())
     }
 }
 
@@ -109,10 +117,10 @@ impl Respond for Frail {
     }
 }
 
-/// The state after this time: sick, well, dead, well, and so on.
+/// The state after this time: well, sick, well, dead, and so on.
 fn state_after(seed: u64, elapsed: Duration) -> State {
     let mut random = Rng::with_seed(seed ^ OWN_SEED);
-    let mut left = elapsed;
+    let Some(mut left) = elapsed.checked_sub(Duration::from_millis(WELL_AT_FIRST_MS)) else { return State::Well };
     let states = [(State::Sick, SICK_MS), (State::Well, WELL_MS), (State::Dead, DEAD_MS), (State::Well, WELL_MS)];
     for (state, lasts) in states.into_iter().cycle() {
         let lasts = Duration::from_millis(random.u64(lasts));
@@ -130,7 +138,18 @@ fn answer(status: u16) -> (Option<u16>, Reply) {
 
 /// Submits tasks for it until the callers are stopped.
 pub async fn run(shared: Arc<Callers>, target: SocketAddr) -> Result<()> {
-    let mut random = Rng::with_seed(shared.seed ^ OWN_SEED);
+    let mut callers = tokio::task::JoinSet::new();
+    for at in 0..CALLERS {
+        callers.spawn(submit(Arc::clone(&shared), target, at));
+    }
+    while let Some(ended) = callers.join_next().await {
+        ended.context("a caller panicked")??;
+    }
+    Ok(())
+}
+
+async fn submit(shared: Arc<Callers>, target: SocketAddr, at: u64) -> Result<()> {
+    let mut random = Rng::with_seed((shared.seed ^ OWN_SEED).wrapping_add(at));
     let mut line = Line::default();
     while !shared.stop.load(Ordering::Acquire) {
         let submission = draw(&shared, target);
@@ -174,18 +193,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_sick_at_first_and_then_well_and_dead_in_turns() {
+    fn it_is_well_and_sick_or_dead_in_turns() {
         for seed in [SHORT.seed, 1, 2, 3] {
             let mut states: Vec<State> =
                 (0..600).map(|tenths| state_after(seed, Duration::from_millis(100 * tenths))).collect();
             states.dedup();
-            assert_eq!(states[..4], [State::Sick, State::Well, State::Dead, State::Well], "seed {seed}");
+            assert_eq!(states[..5], [State::Well, State::Sick, State::Well, State::Dead, State::Well], "seed {seed}");
         }
     }
 
     #[test]
     fn the_short_run_has_it_sick_for_at_least_nine_seconds_and_well_after_that() {
-        let states = [1, 8_900, SHORT.trouble.as_millis() as u64 - 3_000]
+        let states = [WELL_AT_FIRST_MS, WELL_AT_FIRST_MS + 8_900, SHORT.trouble.as_millis() as u64 - 3_000]
             .map(|elapsed| state_after(SHORT.seed, Duration::from_millis(elapsed)));
         assert_eq!(states[..2], [State::Sick, State::Sick]);
         assert_ne!(states[2], State::Sick);
