@@ -53,6 +53,12 @@ fn pipeline(results: &Results) -> Vec<Goal> {
                 .map(|(_, spread)| (spread.median, format!("{:.2}", spread.median))),
             at_least(0.50),
         ),
+        goal(
+            "pipeline: guards on / off, tasks/s",
+            "≥ 0.95",
+            results.guards.as_ref().map(|guards| (guards.ratio.median, format!("{:.3}", guards.ratio.median))),
+            at_least(0.95),
+        ),
         due_to_wire(results.due_to_wire.as_ref()),
         goal(
             "delayed tasks that arrived before they were due",

@@ -11,6 +11,7 @@ mod ceiling;
 mod dead_lane;
 mod deliveries;
 mod goals;
+mod guards;
 mod idle;
 mod latency;
 mod machine;
@@ -48,8 +49,8 @@ pub fn run(options: &Options) -> Result<()> {
         return neighbours::run(redrive, options);
     }
     crate::process::guard(options.time_limit())?;
-    let world = World::new(redrive, options.setup())?;
-    let results = measure(&world, options)?.judged();
+    let mut world = World::new(redrive, options.setup())?;
+    let results = measure(&mut world, options)?.judged();
     if options.json {
         println!("{}", serde_json::to_string_pretty(&results)?);
     } else {
@@ -66,12 +67,14 @@ fn run_in_release() -> Result<()> {
     Err(error).context("starting the release build of xtask")
 }
 
-fn measure(world: &World, options: &Options) -> Result<Results> {
+fn measure(world: &mut World, options: &Options) -> Result<Results> {
     let load = options.load();
     let has_postgres = options.store == options::Store::Postgres;
     let mut results = Results::new(machine::Machine::measure(&world.dir)?);
     results.has_redis = world.redis.is_some();
-    if !options.skip_pipeline {
+    if options.compare_guards {
+        results.guards = Some(guards::measure(world, options.variant(), &load, options.rounds)?);
+    } else if !options.skip_pipeline {
         measure_pipelines(world, options, &mut results)?;
     }
     for (kind, tasks) in options.preloads() {

@@ -49,6 +49,9 @@ pub struct Options {
     /// Of the pipelines, measure only due-to-wire
     #[arg(long, conflicts_with = "skip_pipeline")]
     pub only_due_to_wire: bool,
+    /// Of the pipelines, measure only the one of the chosen store, with all guards on and with all of them off
+    #[arg(long, conflicts_with_all = ["skip_pipeline", "only_due_to_wire"])]
+    pub compare_guards: bool,
     /// Skip the ceiling, the pipelines and due-to-wire
     #[arg(long)]
     pub skip_pipeline: bool,
@@ -96,6 +99,7 @@ pub enum Case {
     ///   cargo xtask bench neighbours --store postgres
     ///   cargo xtask bench neighbours --kind slow --count 40 --rounds 1 --seconds 2
     ///   cargo xtask bench neighbours --burst
+    ///   cargo xtask bench neighbours --compare-guards --count 40
     #[command(verbatim_doc_comment)]
     Neighbours(neighbours::Options),
 }

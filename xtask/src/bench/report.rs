@@ -12,6 +12,14 @@ const MIB: f64 = 1024.0 * 1024.0;
 pub fn print(results: &Results) {
     print_machine(&results.machine);
     print_pipeline(results);
+    if let Some(guards) = &results.guards {
+        let [on, off] = [&guards.on, &guards.off].map(|rates| Spread::of(rates.iter().copied()));
+        println!(
+            "\npipeline on {}, tasks/s: guards on {:.0}, off {:.0} (medians)",
+            guards.store, on.median, off.median
+        );
+        println!("  on/off {}; CPU per task, on/off {}", ratio(&guards.ratio), ratio(&guards.cpu_ratio));
+    }
     if let Some(latency) = &results.due_to_wire {
         let schedule = if results.has_redis { " with the schedule in Redis" } else { "" };
         let top = latency.top_rate.map(|top| format!(", top rate of delayed tasks {top:.0}/s")).unwrap_or_default();

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::dead_lane::DeadLane;
 use super::goals::{self, Goal};
+use super::guards::GuardCost;
 use super::idle::Idle;
 use super::latency::DueToWire;
 use super::machine::Machine;
@@ -24,6 +25,8 @@ pub struct Results {
     pub variants: Vec<Measured>,
     /// Their throughputs compared.
     pub ratios: Option<Ratios>,
+    /// The pipeline with guards on and off.
+    pub guards: Option<GuardCost>,
     /// How late attempts are at half the top rate.
     pub due_to_wire: Option<DueToWire>,
     /// A store with ended tasks in it.
@@ -101,6 +104,7 @@ impl Results {
             has_redis: false,
             variants: Vec::new(),
             ratios: None,
+            guards: None,
             due_to_wire: None,
             ended: None,
             pending: None,

@@ -11,6 +11,7 @@ mod bodies;
 mod caller;
 mod cluster;
 mod collect;
+mod frail;
 mod history;
 mod line;
 mod node;
@@ -44,6 +45,7 @@ use bad_rows::{BadRows, Planted};
 use bodies::Bodies;
 use caller::Callers;
 use cluster::{Cluster, Ground};
+use frail::Frail;
 use history::{History, Ledger};
 use rolling::Rolling;
 use servers::Servers;
@@ -92,6 +94,9 @@ pub struct Arguments {
     /// Start all nodes with this program of the previous release, and replace one after the other
     #[arg(long, value_name = "FILE")]
     old_binary: Option<PathBuf>,
+    /// A further argument for `redrive serve`, to see what a setting breaks (repeatable)
+    #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
+    serve_argument: Vec<String>,
 }
 
 /// A chaos run.
@@ -109,6 +114,8 @@ pub struct Options {
     pub schedule: Option<Schedule>,
     /// The program that the nodes run at first, if they are upgraded one after the other.
     pub old_binary: Option<PathBuf>,
+    /// Further arguments for `redrive serve`.
+    pub serve_arguments: Vec<String>,
     /// Whether to wait for the alerts of dead letters that were in doubt.
     pub wait_for_alerts: bool,
     /// The build that is tested.
@@ -125,6 +132,7 @@ pub const SHORT: Options = Options {
     callers: CALLERS,
     schedule: None,
     old_binary: None,
+    serve_arguments: Vec::new(),
     // 90 s are too long; the crash run judges the alerts.
     wait_for_alerts: false,
     profile: Profile::Dev,
@@ -139,7 +147,9 @@ impl Options {
         let binary = if self.profile == Profile::Dev { " --debug-binary" } else { "" };
         let old = self.old_binary.as_ref().map_or_else(String::new, |old| format!(" --old-binary {}", old.display()));
         let (nodes, seconds, seed) = (self.nodes, self.trouble.as_secs(), self.seed);
-        format!("xtask chaos --nodes {nodes} --seconds {seconds} --seed {seed}{binary}{schedule}{old}")
+        let arguments: String =
+            self.serve_arguments.iter().map(|argument| format!(" --serve-argument {argument}")).collect();
+        format!("xtask chaos --nodes {nodes} --seconds {seconds} --seed {seed}{binary}{schedule}{old}{arguments}")
     }
 
     fn breakable(&self) -> Breakable {
@@ -157,6 +167,7 @@ pub fn run_as_command(arguments: &Arguments) -> Result<()> {
         callers: arguments.callers,
         schedule: arguments.schedule,
         old_binary: arguments.old_binary.clone(),
+        serve_arguments: arguments.serve_argument.clone(),
         wait_for_alerts: true,
         profile: if arguments.debug_binary { Profile::Dev } else { Profile::Release },
         build: &["-p", "redrive"],
@@ -203,6 +214,8 @@ fn break_and_judge(options: &Options, redrive: PathBuf, dir: &Path) -> Result<(u
     let last_takeover = Arc::new(LastTakeover::default());
     let slow = SlowTakeovers::new(Arc::clone(&faults), Arc::clone(&last_takeover));
     let target = Server::start("target", Arc::new(slow))?;
+    let frail = Arc::new(Frail::new(options.seed, Arc::clone(&ledger)));
+    let frail_target = Server::start("frail target", Arc::clone(&frail))?;
 
     let (planted, nodes) = (Arc::new(Planted::default()), Arc::new(Addresses::new(options.nodes)));
     let mut cluster = start(options, redrive, dir, &planted, &nodes, &ledger)?;
@@ -217,11 +230,15 @@ fn break_and_judge(options: &Options, redrive: PathBuf, dir: &Path) -> Result<(u
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let (calling, planting) =
         (caller::run(Arc::clone(&callers), options.callers), planter::run(Arc::clone(&callers), planted));
-    let calling = runtime.spawn(async { tokio::try_join!(calling, planting).map(drop) });
+    // Nodes of the previous release do not share a budget.
+    let for_frail = options.old_binary.is_none().then(|| frail::run(Arc::clone(&callers), frail_target.address()));
+    let for_frail = async { if let Some(run) = for_frail { run.await } else { Ok(()) } };
+    let calling = runtime.spawn(async { tokio::try_join!(calling, planting, for_frail).map(drop) });
 
     let trouble = Trouble::new(options.seed, last_takeover, options.breakable());
     make_trouble(options, trouble, &mut cluster, &ledger, || calling.is_finished())?;
     faults.heal();
+    frail.heal();
     callers.stop.store(true, Ordering::Release);
     let (mut history, settled) = runtime.block_on(async {
         calling.await.context("the callers panicked")??;
@@ -268,6 +285,7 @@ fn start(
         bodies: ground.bodies.url(),
         schedule: ground.schedule.as_ref().map(schedule::Schedule::url),
         wrong_clock: wrong_clock::compile(dir)?,
+        serve_arguments: options.serve_arguments.clone(),
     };
     Cluster::start(ground, &plan, Arc::clone(nodes), Arc::clone(ledger), options.nodes)
 }

@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::Result;
 use redrive_testbed::Proxy;
 
+use super::frail;
 use super::wrong_clock::WrongClock;
 use crate::binaries;
 use crate::process::Process;
@@ -16,8 +17,8 @@ use crate::witness::DEPENDENCIES;
 pub const LEASE_MARGIN_MS: u64 = 1_000;
 /// Few slots, so that claims wait for them: such claims must not be sent when their lease has expired meanwhile.
 const LANE_CONCURRENCY: usize = 2;
-/// The most attempts of one node on the wire.
-pub const SLOTS: usize = LANE_CONCURRENCY * DEPENDENCIES.len();
+/// The most attempts of one node on the wire; the frail dependency is a lane, too.
+pub const SLOTS: usize = LANE_CONCURRENCY * (DEPENDENCIES.len() + 1);
 /// Less than a lease, so that a stop also interrupts attempts.
 const SHUTDOWN_GRACE: &str = "500ms";
 /// The text before the address in the service's log.
@@ -40,6 +41,8 @@ pub struct Plan {
     pub schedule: Option<String>,
     /// The library that makes clocks wrong.
     pub wrong_clock: PathBuf,
+    /// Further arguments.
+    pub serve_arguments: Vec<String>,
 }
 
 /// The state of a node.
@@ -103,6 +106,10 @@ impl Node {
         command.args(["--lease-margin", &format!("{LEASE_MARGIN_MS}ms"), "--shutdown-grace", SHUTDOWN_GRACE]);
         command.args(["--lane-concurrency", &LANE_CONCURRENCY.to_string()]);
         command.args(["--blobs", &self.plan.bodies]);
+        if self.plan.old_redrive.is_none() {
+            command.args(frail::SERVE_ARGUMENTS);
+        }
+        command.args(&self.plan.serve_arguments);
         if let Some(url) = &self.plan.schedule {
             command.args(["--schedule", url]);
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::history::{FaultKind, History, Ledger, Said};
-use super::rules::{Invariant, Violation, held_up_by_a_pause};
+use super::rules::{Invariant, Violation, fullest_window, held_up_by_a_pause};
 use super::{node, story};
 use crate::table::Table;
 use crate::witness::UnsentAttempts;
@@ -104,6 +104,12 @@ pub fn figures(history: &History, logs: &[(String, String)], settled: Duration, 
     let statuses: Vec<String> = statuses.iter().map(|(status, count)| format!("{count} {status}")).collect();
     let (settled, took) = (settled.as_secs_f64(), took.as_secs_f64());
     println!("  ended: {}", statuses.join(", "));
+    if let Some(window) = fullest_window(history) {
+        let (retries, allowed, earning) = (window.retries, window.allowed(), window.earning);
+        println!(
+            "  retry budget of the frail dependency: at most {retries} of {allowed} allowed retries, beside {earning} first attempts and successes"
+        );
+    }
     if let Some((gap_us, since)) = longest_silence(history) {
         println!(
             "  the longest time without an acknowledgement: {:.1} s; what was broken from a second before it on:",

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::super::batches;
+use super::super::guards::Guards;
 use super::super::world::{Service, Variant, World};
 use super::arm::{self, Arm};
 use super::dependencies::Dependencies;
@@ -34,6 +35,18 @@ pub struct Comparison {
     pub p50: Spread,
     /// The 99th percentile of submit → wire at the same rate: beside divided by alone, per round.
     pub p99: Spread,
+    /// Guards on divided by guards off, both beside the bad dependencies, if that was measured.
+    pub guards: Option<GuardsCompared>,
+}
+
+/// Guards on divided by guards off, per round.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GuardsCompared {
+    /// Deliveries per second with a constant backlog.
+    pub deliveries: Spread,
+    /// The 99th percentile of submit → wire at the same rate.
+    pub p99: Spread,
 }
 
 /// One round.
@@ -44,6 +57,8 @@ pub struct Round {
     pub alone: Arm,
     /// With them.
     pub beside: Arm,
+    /// With them, and with all guards off, if that is compared.
+    pub beside_without_guards: Option<Arm>,
     /// The cores used while there was only work for the bad dependencies. They are not available to the healthy lanes.
     pub background: Background,
     /// Tasks that had not ended when the round was over.
@@ -66,7 +81,17 @@ impl Comparison {
             let of = |arm: fn(&Round) -> &Arm| rounds.iter().map(|round| figure(arm(round))).collect::<Vec<_>>();
             Spread::ratio(&of(|round| &round.beside), &of(|round| &round.alone))
         };
+        let guards = |figure: fn(&Arm) -> f64| {
+            let off: Option<Vec<f64>> =
+                rounds.iter().map(|round| Some(figure(round.beside_without_guards.as_ref()?))).collect();
+            let on: Vec<f64> = rounds.iter().map(|round| figure(&round.beside)).collect();
+            Some(Spread::ratio(&on, &off?))
+        };
+        let guards = guards(|arm| arm.deliveries_per_second)
+            .zip(guards(|arm| arm.submit_to_wire.p99_us as f64))
+            .map(|(deliveries, p99)| GuardsCompared { deliveries, p99 });
         Comparison {
+            guards,
             kind,
             dependencies,
             deliveries: ratio(|arm| arm.deliveries_per_second),
@@ -90,7 +115,8 @@ pub fn measure(world: &mut World, options: &Options, kind: Kind, count: usize) -
     let variant = options.store.variant();
     let mut rounds = Vec::new();
     for number in 1..=options.rounds {
-        let round = measure_round(world, variant, options, kind, &dependencies)?;
+        let bad = Bad { kind, dependencies: &dependencies };
+        let round = measure_round(world, variant, options, &bad, usize::from(number))?;
         eprintln!(
             "  round {number}/{}: alone {:.0}/s, beside {:.0}/s; p99 {:.1} ms, beside {:.1} ms",
             options.rounds,
@@ -105,33 +131,67 @@ pub fn measure(world: &mut World, options: &Options, kind: Kind, count: usize) -
     Ok(Comparison::of(kind, count, rounds))
 }
 
+/// The bad dependencies of a case.
+struct Bad<'a> {
+    kind: Kind,
+    dependencies: &'a Dependencies,
+}
+
 fn measure_round(
-    world: &World,
+    world: &mut World,
     variant: Variant,
     options: &Options,
-    kind: Kind,
-    dependencies: &Dependencies,
+    bad: &Bad<'_>,
+    number: usize,
 ) -> Result<Round> {
     let service = world.start(variant)?;
     let alone = arm::measure(world, &service, options, None)?;
     drop(service);
+    let mut round = Round {
+        beside: alone.clone(),
+        alone,
+        beside_without_guards: None,
+        background: Background::default(),
+        unfinished: 0,
+    };
+    let rate = round.alone.open_loop_rate;
+    for guards in Guards::in_turn(number) {
+        if guards == Guards::On {
+            (round.beside, round.background, round.unfinished) = measure_beside(world, variant, options, bad, rate)?;
+        } else if options.compare_guards {
+            let (arm, ..) = guards.apply(world, |world| measure_beside(world, variant, options, bad, rate))?;
+            eprintln!("  guards off: beside {:.0}/s", arm.deliveries_per_second);
+            round.beside_without_guards = Some(arm);
+        }
+    }
+    Ok(round)
+}
 
+/// Measures the healthy lanes beside bad dependencies, at this rate of the open loop. Returns also the cores of the bad
+/// dependencies' own work, and how many tasks had not ended.
+fn measure_beside(
+    world: &World,
+    variant: Variant,
+    options: &Options,
+    bad: &Bad<'_>,
+    rate: f64,
+) -> Result<(Arm, Background, u64)> {
     let service = world.start(variant)?;
-    fill(&service, options, kind, dependencies)?;
+    fill(&service, options, bad)?;
     let settle = seconds(options.settle) / 2;
     std::thread::sleep(settle);
     let background = Background::measure(world, variant, &service, settle)?;
-    let beside = arm::measure(world, &service, options, Some(alone.open_loop_rate))?;
+    let beside = arm::measure(world, &service, options, Some(rate))?;
     let counts = service.ask(async |api| api.counts().await)?;
     let unfinished = ["PENDING", "IN_FLIGHT"].iter().filter_map(|status| counts.get(*status)).sum();
-    Ok(Round { alone, beside, background, unfinished })
+    Ok((beside, background, unfinished))
 }
 
 /// Submits the backlog, an equal part of it for each of the dependencies.
-fn fill(service: &Service, options: &Options, kind: Kind, dependencies: &Dependencies) -> Result<()> {
-    let (origins, spread) = (dependencies.origins(), seconds(options.spread));
+fn fill(service: &Service, options: &Options, bad: &Bad<'_>) -> Result<()> {
+    let (origins, spread) = (bad.dependencies.origins(), seconds(options.spread));
     let body = "x".repeat(options.body);
-    let policy = kind.policy(spread);
+    let policy = bad.kind.policy(spread);
     batches::submit(service, options.backlog, |number| {
         let at = number as usize % origins.len();
         let mut task = json!({
@@ -183,6 +243,7 @@ pub(super) mod tests {
         let round = |[alone, beside]: &[(f64, i64); 2]| Round {
             alone: arm(alone.0, alone.1),
             beside: arm(beside.0, beside.1),
+            beside_without_guards: None,
             background: Background::default(),
             unfinished: 0,
         };
@@ -200,6 +261,16 @@ pub(super) mod tests {
         assert_eq!(of.deliveries, Spread { median: 0.95, min: 0.2, max: 0.95 });
         assert_eq!(of.p99, Spread { median: 1.5, min: 1.5, max: 22.5 });
         assert_eq!(of.median(|round| round.alone.deliveries_per_second), 10_000.0);
+    }
+
+    #[test]
+    fn guards_are_compared_only_if_every_round_has_both() {
+        let rounds = comparison(&[[(10_000.0, 4_000), (9_500.0, 6_000)], [(10_000.0, 4_000), (9_500.0, 6_000)]]).rounds;
+        let of = |rounds: Vec<Round>| Comparison::of(Kind::Slow, 40, rounds).guards;
+        let with = |round: &Round| Round { beside_without_guards: Some(arm(10_000.0, 3_000)), ..round.clone() };
+        assert_eq!(of(vec![with(&rounds[0]), rounds[1].clone()]), None);
+        let (ratio, p99) = (Spread::of([0.95]), Spread::of([2.0]));
+        assert_eq!(of(rounds.iter().map(with).collect()), Some(GuardsCompared { deliveries: ratio, p99 }));
     }
 
     #[test]

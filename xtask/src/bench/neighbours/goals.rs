@@ -10,7 +10,8 @@ pub fn all(results: &Neighbours) -> Vec<Goal> {
     let compared = results.comparisons.iter().flat_map(|case| of_case(case.kind, case.dependencies, Some(case)));
     let skipped = results.skipped.iter().flat_map(|&(kind, dependencies)| of_case(kind, dependencies, None));
     let burst = results.burst.as_ref().map(of_burst);
-    compared.chain(skipped).chain(burst.into_iter().flatten()).collect()
+    let guards = results.comparisons.iter().filter_map(of_guards);
+    compared.chain(skipped).chain(guards).chain(burst.into_iter().flatten()).collect()
 }
 
 fn of_case(kind: Kind, dependencies: usize, case: Option<&Comparison>) -> [Goal; 2] {
@@ -29,6 +30,12 @@ fn of_case(kind: Kind, dependencies: usize, case: Option<&Comparison>) -> [Goal;
             |ratio| ratio <= 2.0,
         ),
     ]
+}
+
+fn of_guards(case: &Comparison) -> Option<Goal> {
+    let ratio = case.guards?.deliveries.median;
+    let what = format!("beside {} {}: deliveries/s with guards / without", case.dependencies, case.kind.name());
+    Some(goal(what, "≥ 0.95", Some((ratio, format!("{ratio:.3}"))), |ratio| ratio >= 0.95))
 }
 
 fn of_burst(burst: &Burst) -> [Goal; 3] {

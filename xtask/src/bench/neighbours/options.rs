@@ -29,6 +29,9 @@ pub struct Options {
     /// Measure only 20,000 healthy tasks that are due at one moment, in 1, 100, 10,000 and 20,000 lanes
     #[arg(long, conflicts_with_all = ["kind", "count"])]
     pub burst: bool,
+    /// Also measure beside the bad dependencies with all guards off; the burst is left out
+    #[arg(long, conflicts_with = "burst")]
+    pub compare_guards: bool,
     /// Rounds; in each, the healthy lanes are measured once alone and once beside the bad dependencies
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=100))]
     pub rounds: u8,
@@ -84,7 +87,7 @@ impl Options {
 
     /// Whether the burst is measured.
     pub fn has_burst(&self) -> bool {
-        self.burst || (self.kind.is_empty() && self.count.is_empty())
+        self.burst || (self.kind.is_empty() && self.count.is_empty() && !self.compare_guards)
     }
 
     /// The setup that the services of the run have in common.
@@ -100,7 +103,8 @@ impl Options {
     /// Longer than the whole run should take.
     pub fn time_limit(&self) -> Duration {
         let arm = ARM_LIMIT + seconds(self.warm_up) + seconds(self.settle) + self.duration() * 2;
-        let arms = (self.cases().len() * 2 + 3) as u32 * u32::from(self.rounds);
+        let arms_of_case = if self.compare_guards { 3 } else { 2 };
+        let arms = (self.cases().len() * arms_of_case + 3) as u32 * u32::from(self.rounds);
         Duration::from_secs(60) + arm * arms
     }
 }
@@ -140,6 +144,7 @@ mod tests {
             ("--kind slow --count 40", vec![(Kind::Slow, 40)], false),
             ("--kind dns,reset", vec![(Kind::Reset, 40), (Kind::Dns, 40), (Kind::Dns, 300), (Kind::Dns, 1_000)], false),
             ("--kind trickle --count 7,9", vec![(Kind::Trickle, 7), (Kind::Trickle, 9)], false),
+            ("--kind slow --compare-guards --count 40", vec![(Kind::Slow, 40)], false),
             ("--burst", vec![], true),
         ] {
             let options = parse(line).unwrap();
@@ -150,7 +155,14 @@ mod tests {
 
     #[test]
     fn wrong_arguments_are_refused() {
-        for line in ["--kind sleepy", "--count 0", "--rounds 0", "--burst --kind slow", "--store memory"] {
+        for line in [
+            "--kind sleepy",
+            "--count 0",
+            "--rounds 0",
+            "--burst --kind slow",
+            "--burst --compare-guards",
+            "--store memory",
+        ] {
             assert!(parse(line).is_err(), "{line}");
         }
         let mixed = Line::try_parse_from(["bench", "--idle", "neighbours"]);

@@ -39,6 +39,14 @@ pub fn print(results: &Neighbours) {
         ]);
         results.comparisons.iter().for_each(|case| table.row(latencies(case)));
         table.print();
+        let compared = results.comparisons.iter().filter_map(|case| Some((case, case.guards?)));
+        let mut table = Table::new(&["beside", "deliveries/s, guards on/off", "p99 submit → wire, guards on/off"]);
+        let rows: Vec<_> = compared.map(|(case, of)| vec![name(case), ratio(&of.deliveries), ratio(&of.p99)]).collect();
+        if !rows.is_empty() {
+            println!("  all guards on against all of them off, both beside the bad dependencies");
+            rows.into_iter().for_each(|row| table.row(row));
+            table.print();
+        }
         println!("  background: cores that the bad dependencies' own work took, of {}", results.machine.cores);
         println!("  unfinished: tasks that had not ended after a round; with none, the backlog ran out");
     }

@@ -1,8 +1,9 @@
 //! The invariants, checked against the ledger. Pure: from a history to its violations.
 //!
-//! Not here: invariants 6, 7 and 8, which cannot be checked from outside while the machine itself is slow; the
-//! simulator checks them.
+//! Not here: invariants 6 and 7, and most of 8, which cannot be checked from outside while the machine itself is slow;
+//! the simulator checks them. Of 8, the retry budget of all nodes is checked (`budget`).
 
+mod budget;
 mod ends;
 mod keys;
 mod leases;
@@ -16,6 +17,7 @@ use std::fmt;
 
 use super::history::History;
 
+pub use budget::fullest_window;
 pub use leases::held_up_by_a_pause;
 
 /// An invariant, by its number in ARCHITECTURE.md.
@@ -31,6 +33,8 @@ pub enum Invariant {
     NothingAfterTheEnd = 4,
     /// A stale token changes nothing.
     Fenced = 5,
+    /// The retry budget holds over all nodes.
+    RetryBudget = 8,
     /// Dead letters, counts and alerts agree with the tasks.
     DeadLetters = 9,
     /// A key belongs to one task and one request.
@@ -45,12 +49,13 @@ pub enum Invariant {
 
 impl Invariant {
     /// Every invariant that is judged.
-    pub const ALL: [Invariant; 10] = [
+    pub const ALL: [Invariant; 11] = [
         Invariant::Durable,
         Invariant::WithinAttempts,
         Invariant::SameRequest,
         Invariant::NothingAfterTheEnd,
         Invariant::Fenced,
+        Invariant::RetryBudget,
         Invariant::DeadLetters,
         Invariant::OneTaskPerKey,
         Invariant::ScheduleIsAnIndex,
@@ -70,6 +75,7 @@ impl Invariant {
                 "nothing was sent after the API said that a task had ended or was cancelled"
             }
             Invariant::Fenced => "tokens and attempt numbers only grow; nothing was sent or settled under a lost lease",
+            Invariant::RetryBudget => "the retries of all nodes stay within one budget, counted at the dependency",
             Invariant::DeadLetters => "the dead letters are the FAILED and EXHAUSTED tasks, every node's counts agree",
             Invariant::OneTaskPerKey => "one key is one task, whichever node is asked; another request under it is 422",
             Invariant::ScheduleIsAnIndex => "no due task was forgotten, whichever schedule was lost",
@@ -102,6 +108,7 @@ impl fmt::Display for Violation {
 pub fn check(history: &History) -> Vec<Violation> {
     let mut found = Found::default();
     ends::check(history, &mut found);
+    budget::check(history, &mut found);
     sends::check(history, &mut found);
     leases::check(history, &mut found);
     keys::check(history, &mut found);

@@ -1,5 +1,6 @@
 //! A true history passes; for each invariant, histories that break it are detected, and by that invariant.
 
+use super::super::frail::FRAIL;
 use super::super::history::{Answer, Deed, Kept, Pause, Said, Sighting};
 use super::super::node::SLOTS;
 use super::*;
@@ -194,6 +195,13 @@ const LIES: &[(Invariant, &str, Change)] = &[
     (Invariant::Fenced, "its log said", |history| {
         kept(history, "a").attempts[0] = attempt(1, 900, "retryable", None);
     }),
+    (
+        Invariant::RetryBudget,
+        "frail got 20 retries within 26 s that were not refunded, and 19 are allowed",
+        |history| {
+            *history = frail(&[], &retries(20, 100));
+        },
+    ),
     (Invariant::DeadLetters, "not listed", |history| history.end.listed.clear()),
     (Invariant::DeadLetters, "is listed as EXHAUSTED", |history| {
         history.end.listed.insert("EXHAUSTED".to_owned(), ["a".to_owned()].into());
@@ -235,6 +243,77 @@ const LIES: &[(Invariant, &str, Change)] = &[
     }),
     (Invariant::Settles, "ended by itself", |history| history.deaths.push("node 1 ended by itself".to_owned())),
 ];
+
+/// A send to the frail dependency: when it began, when it arrived, in milliseconds, and its answer. `None` if it
+/// never arrived.
+type FrailSend = (u64, Option<(u64, u16)>);
+
+/// A history with these first attempts of one task each, and these retries of one further task.
+fn frail(firsts: &[FrailSend], retries: &[FrailSend]) -> History {
+    let mut history = History::default();
+    let firsts = firsts.iter().enumerate().map(|(at, first)| (format!("first-{at}"), 1, std::slice::from_ref(first)));
+    for (id, number, sends) in firsts.chain([("retried".to_owned(), 2, retries)]) {
+        let key = format!("key-{id}");
+        let target = format!("POST /{id}");
+        let requested = RequestedTask {
+            target,
+            body_hash: 7,
+            dependency: FRAIL.to_owned(),
+            max_attempts: 1_000,
+            attempt_timeout_ms: 1_000,
+        };
+        history.requested.insert(key.clone(), vec![requested]);
+        let mut attempts = Vec::new();
+        for (number, (began, arrived)) in (number..).zip(sends) {
+            attempts.push(attempt(number, *began, "retryable", None));
+            if let Some((at, status)) = arrived {
+                history.arrivals.push(arrival(&id, number, at * 1_000, Some(*status)));
+            }
+        }
+        history.end.kept.insert(id.clone(), Kept { task: task(&id, "PENDING", number), attempts });
+    }
+    history
+}
+
+/// Failed retries from 100 s on, each so many milliseconds after the one before.
+fn retries(count: u64, every: u64) -> Vec<FrailSend> {
+    (0..count).map(|at| (100_000 + at * every, Some((100_000 + at * every, 500)))).collect()
+}
+
+#[test]
+fn retries_within_the_floor_the_probes_and_a_fifth_of_the_first_attempts_are_within_the_budget() {
+    let at = |ms| (ms, Some((ms, 200)));
+    let began_before = |ms, retry: &FrailSend| (retry.0 - ms, retry.1);
+    let late: Vec<FrailSend> = retries(40, 1).iter().map(|retry| began_before(30_000, retry)).collect();
+    let mut refunded = retries(20, 100);
+    refunded[3].1 = Some((100_300, 200));
+    // What it is about, first attempts, retries, and whether they break the budget.
+    let cases: [(&str, Vec<FrailSend>, Vec<FrailSend>, bool); 11] = [
+        ("the floor and the probes", vec![], retries(19, 100), false),
+        ("one more", vec![], retries(20, 100), true),
+        ("four first attempts earn less than a retry", vec![at(99_000); 4], retries(20, 100), true),
+        ("five earn one", vec![at(99_000); 5], retries(20, 100), false),
+        ("they are forgotten after 30 s and the slack", vec![at(68_000); 5], retries(20, 100), true),
+        ("they must be sent before the last retry and the slack", vec![at(104_000); 5], retries(20, 100), true),
+        ("they may not have arrived", vec![(99_000, None); 5], retries(20, 100), false),
+        ("a retry that succeeded does not count", vec![], refunded, false),
+        ("retries that took longer than the window were charged in one before", vec![], late, false),
+        ("retries over more than the window", vec![], retries(20, 1_500), false),
+        ("a little faster", vec![], retries(20, 1_300), true),
+    ];
+    for (what, firsts, retries, is_broken) in cases {
+        let broken = check(&frail(&firsts, &retries));
+        let broken = broken.iter().any(|violation| violation.invariant == Invariant::RetryBudget);
+        assert_eq!(broken, is_broken, "{what}");
+    }
+}
+
+#[test]
+fn other_dependencies_are_not_judged_by_the_budget() {
+    let mut history = frail(&[], &retries(100, 10));
+    history.requested.values_mut().flatten().for_each(|requested| requested.dependency = "north".to_owned());
+    assert_eq!(fullest_window(&history), None);
+}
 
 #[test]
 fn a_history_that_breaks_an_invariant_is_found_by_that_invariant() {
