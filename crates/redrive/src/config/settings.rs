@@ -275,7 +275,7 @@ pub static SETTINGS: [Setting; 47] = [
         variable: "REDRIVE_GUARDS_BUDGET",
         flag: "budget",
         value_name: "on|off",
-        meaning: "whether retries are limited by a retry budget, per dependency and node",
+        meaning: "whether retries are limited by a retry budget, per dependency, over all nodes",
         repeats: false,
         read: |config, given| given.one_of(&ON_OR_OFF).map(|has| config.guards.has_budget = has),
         show: |config| text(name_of(&ON_OR_OFF, config.guards.has_budget)),
