@@ -43,6 +43,7 @@ pub(crate) fn start(
     reservation: Reservation,
 ) {
     shared.events.emit(Event::Claimed(&claimed));
+    shared.awaited_retries.forget(&claimed.task);
     let held = shared.abandoned_leases.hold(&claimed);
     let entry = shared.in_flight.enter(claimed.task.id);
     let spawner = shared.spawner.clone();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_core::guards::{Gone, Note};
+use redrive_core::guards::{Gone, GoneSign, Note};
 use redrive_core::{Policy, Task};
 
 use crate::engine_state::{EngineState, Phase};
@@ -14,9 +14,11 @@ use crate::guard_upkeep;
 const PAUSE_AGAIN: Duration = Duration::from_secs(1);
 
 /// Raises the event, and pauses the lane if the policy says so.
-pub(crate) fn found(shared: &Arc<EngineState>, task: &Task, policy: &Policy, gone: Gone) {
-    shared.events.emit(Event::DependencyGone(task, gone));
-    if !policy.pause_on_gone {
+pub(crate) fn found(shared: &Arc<EngineState>, task: &Task, policy: &Policy, GoneSign { gone, is_event }: GoneSign) {
+    if is_event {
+        shared.events.emit(Event::DependencyGone(task, gone));
+    }
+    if !policy.pause_on_gone || shared.lanes.controls(&task.lane).pause.is_some() {
         return;
     }
     let (spawner, shared, task) = (shared.spawner.clone(), shared.clone(), task.clone());

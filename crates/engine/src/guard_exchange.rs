@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use redrive_core::guards::shared::{Answer, OriginFloor, SharedLane};
 use redrive_core::{Lane, Timestamp};
@@ -18,6 +19,8 @@ use crate::engine_state::{EngineState, Phase};
 use crate::guard_upkeep;
 use crate::lanes::LaneExchange;
 
+/// The longest time for the last exchange before the process ends.
+const LAST_EXCHANGE: Duration = Duration::from_secs(2);
 /// The most lanes in one exchange.
 const BATCH: usize = 256;
 /// How often a lane is computed again because another process was quicker.
@@ -47,13 +50,20 @@ pub(crate) async fn run(shared: Arc<EngineState>) {
     loop {
         tokio::select! {
             biased;
-            () = shared.reached(Phase::Confirming) => return,
+            () = shared.reached(Phase::Confirming) => break,
             () = wait_for_turn(&shared) => {}
         }
         if shared.guard_exchange.may_controls_differ.swap(false, Ordering::AcqRel) {
             guard_upkeep::reread_controls(&shared).await;
         }
         exchange_due(&shared, peers.guards()).await;
+    }
+    // The others can use what this process still holds.
+    shared.lanes.return_tokens();
+    tokio::select! {
+        biased;
+        () = shared.clock.sleep(LAST_EXCHANGE) => {}
+        () = async { while exchange_due(&shared, peers.guards()).await {} } => {}
     }
 }
 
@@ -83,27 +93,21 @@ pub(crate) async fn find_not_closed(shared: &EngineState) -> Result<(), Error> {
     }
 }
 
-/// Exchanges for all lanes that are to do so by now.
-pub(crate) async fn exchange_due(shared: &EngineState, guards: &dyn SharedGuards) {
-    loop {
-        let due = shared.lanes.take_exchanges(BATCH);
-        if due.is_empty() {
-            return;
-        }
-        let answers = match exchange(shared, guards, &due).await {
-            Ok(answers) => {
-                shared.store_worked("sharing guards");
-                answers
-            }
-            Err(error) => {
-                shared.store_failed("sharing guards", &error);
-                BTreeMap::new()
-            }
-        };
-        for LaneExchange { lane, .. } in &due {
-            shared.lanes.end_exchange(lane, answers.get(lane), &shared.guard_exchange.node);
-        }
+/// Exchanges for lanes that are to do so by now, at most [`BATCH`]. Returns whether there were that many.
+pub(crate) async fn exchange_due(shared: &EngineState, guards: &dyn SharedGuards) -> bool {
+    let due = shared.lanes.take_exchanges(BATCH);
+    if due.is_empty() {
+        return false;
     }
+    let (answers, error) = exchange(shared, guards, &due).await;
+    match error {
+        None => shared.store_worked("sharing guards"),
+        Some(error) => shared.store_failed("sharing guards", &error),
+    }
+    for of in &due {
+        shared.lanes.end_exchange(of, answers.get(&of.lane), &shared.guard_exchange.node);
+    }
+    due.len() == BATCH
 }
 
 async fn wait_for_turn(shared: &EngineState) {
@@ -120,27 +124,39 @@ async fn wait_for_turn(shared: &EngineState) {
     }
 }
 
-/// Exchanges for these lanes. Returns the answer of each that succeeded.
+/// Exchanges for these lanes. Returns the answer of each that succeeded, and what failed.
 async fn exchange(
     shared: &EngineState,
     guards: &dyn SharedGuards,
     due: &[LaneExchange],
-) -> Result<BTreeMap<Lane, Answer>, Error> {
+) -> (BTreeMap<Lane, Answer>, Option<Error>) {
     let mut answers = BTreeMap::new();
     for _ in 0..ROUNDS {
         let open: Vec<&LaneExchange> = due.iter().filter(|due| !answers.contains_key(&due.lane)).collect();
         if open.is_empty() {
             break;
         }
-        let mut round = Round::read(guards, &open).await?;
-        let computed = round.compute(shared, &open);
-        let unreplaced = round.replace_origins(guards).await?;
-        let may_replace = |lane: &&LaneExchange| !origin_key(lane).is_some_and(|key| unreplaced.contains(&key));
-        let lanes: Vec<&Lane> = open.iter().copied().filter(may_replace).map(|due| &due.lane).collect();
-        let replaced = round.replace_lanes(guards, &lanes).await?;
-        answers.extend(computed.into_iter().filter(|(lane, _)| replaced.contains(lane)));
+        match exchange_once(shared, guards, &open).await {
+            Ok(more) => answers.extend(more),
+            // What succeeded before stays so.
+            Err(error) => return (answers, Some(error)),
+        }
     }
-    Ok(answers)
+    (answers, None)
+}
+
+async fn exchange_once(
+    shared: &EngineState,
+    guards: &dyn SharedGuards,
+    open: &[&LaneExchange],
+) -> Result<Vec<(Lane, Answer)>, Error> {
+    let mut round = Round::read(guards, open).await?;
+    let computed = round.compute(shared, open);
+    let unreplaced = round.replace_origins(guards).await?;
+    let may_replace = |lane: &&LaneExchange| !origin_key(lane).is_some_and(|key| unreplaced.contains(&key));
+    let lanes: Vec<&Lane> = open.iter().copied().filter(may_replace).map(|due| &due.lane).collect();
+    let replaced = round.replace_lanes(guards, &lanes).await?;
+    Ok(computed.into_iter().filter(|(lane, _)| replaced.contains(lane)).collect())
 }
 
 /// The rows of one exchange.

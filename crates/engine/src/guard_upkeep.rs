@@ -36,7 +36,7 @@ pub(crate) async fn restore(shared: &EngineState) -> Result<(), Error> {
     if let Some(peers) = shared.store.shared() {
         // Before the first claim: a breaker that is open stays open.
         guard_exchange::find_not_closed(shared).await?;
-        guard_exchange::exchange_due(shared, peers.guards()).await;
+        while guard_exchange::exchange_due(shared, peers.guards()).await {}
     }
     Ok(())
 }

@@ -61,6 +61,14 @@ impl AwaitedRetries {
         }
     }
 
+    /// Forgets the retry of a task, which was claimed.
+    pub(crate) fn forget(&self, task: &Task) {
+        // The claim keeps the due time by which the retry was noted, unless it was looked at again since.
+        if let (Some(due), mut waiting) = (task.next_attempt_at, self.lock()) {
+            waiting.remove(&(due, task.id));
+        }
+    }
+
     /// When the first of them is due.
     fn next(&self) -> Option<Timestamp> {
         self.lock().first_key_value().map(|((due, _), _)| *due)

@@ -137,6 +137,53 @@ async fn invented_names_do_not_multiply_the_floor_over_several_nodes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lane_that_calls_several_origins_sends_retries_to_each() {
+    let nodes = Nodes::start(1, without_breaker()).await;
+    let node = &nodes.nodes[0];
+    for number in 0..8 {
+        let origin = if number % 2 == 0 { "http://x.test/" } else { "http://y.test/" };
+        let mut draft = node.draft(&format!("task-{number}"), eager(100)).await;
+        Arc::make_mut(&mut draft.request).target_url = origin.into();
+        node.submit_draft(draft).await;
+    }
+    nodes.pass(secs(25)).await;
+    let sends = node.dependency.sends();
+    let retries = |origin: &str| {
+        let is_there = |url: &str| url.starts_with(origin);
+        sends.iter().filter(|send| send.outbound.attempt > 1 && is_there(&send.outbound.request.target_url)).count()
+    };
+    let (x, y) = (retries("http://x.test"), retries("http://y.test"));
+    assert!(x >= 2 && y >= 2, "{x} and {y} retries");
+    assert!(x + y <= 11, "the floor of the lane, and a fifth of its first attempts: {x} and {y}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_synchronous_call_is_retried_when_the_budget_was_spent_long_ago() {
+    let nodes = Nodes::start(1, without_breaker()).await;
+    nodes.submit(30, "dependency", eager, 8).await;
+    nodes.pass(secs(20)).await;
+    // All of these have ended by then, or nothing is due: no tokens are asked for.
+    nodes.pass(secs(600)).await;
+    let sync = Spec { context: Some(redrive_core::policy::Context::Sync), ..eager(3) };
+    let task = nodes.nodes[0].submit("waited-for", sync).await;
+    let ended = nodes.nodes[0].ended(task.id).await.task;
+    assert_eq!(ended.attempt_number, 3, "{:?}", ended.reason);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_stops_returns_its_tokens() {
+    let nodes = Nodes::start(2, without_breaker()).await;
+    nodes.submit(20, "dependency", eager, 100).await;
+    nodes.pass(Duration::from_millis(500)).await;
+    nodes.nodes[0].engine.drain();
+    nodes.pass(secs(3)).await;
+    nodes.nodes[0].engine.stop().await;
+    nodes.pass(secs(20)).await;
+    let retries = nodes.sends().iter().filter(|(_, is_retry)| *is_retry).count();
+    assert_eq!(retries, 10 + 4, "all of the floor and the fifth is used");
+}
+
+#[tokio::test(start_paused = true)]
 async fn half_of_the_calls_fail_on_three_nodes_and_a_fifth_more_is_sent() {
     let nodes = Nodes::start(3, without_breaker()).await;
     for (number, node) in nodes.nodes.iter().enumerate() {

@@ -38,6 +38,15 @@ impl Gone {
     }
 }
 
+/// A dependency seems to be gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GoneSign {
+    /// Why.
+    pub gone: Gone,
+    /// Whether an event is raised: not for each attempt that shows it.
+    pub is_event: bool,
+}
+
 /// What one attempt says about the presence of its dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
@@ -73,8 +82,8 @@ pub struct GoneWatch {
 }
 
 impl GoneWatch {
-    /// Records an attempt. Returns the event that is to be raised, if any.
-    pub fn record(&mut self, presence: Presence, now: Timestamp) -> Option<Gone> {
+    /// Records an attempt. Returns whether the dependency seems to be gone.
+    pub fn record(&mut self, presence: Presence, now: Timestamp) -> Option<GoneSign> {
         if presence == Presence::Success {
             (self.failing_since, self.failed_at, self.raised_failing_at) = (None, None, None);
             return None;
@@ -83,16 +92,18 @@ impl GoneWatch {
         // The clock may have been set back.
         let since = self.failing_since.map_or(now, |since| since.min(now));
         self.failing_since = Some(since);
-        if presence == Presence::Gone && is_over(self.raised_410_at, RAISED_EVERY_410, now) {
-            self.raised_410_at = Some(now);
-            return Some(Gone::Answered);
+        let (gone, raised_at, every) = match presence {
+            Presence::Gone => (Gone::Answered, &mut self.raised_410_at, RAISED_EVERY_410),
+            _ if now.since(since) >= NO_SUCCESS_FOR => {
+                (Gone::NoSuccessSince(since), &mut self.raised_failing_at, RAISED_EVERY_FAILING)
+            }
+            _ => return None,
+        };
+        let is_event = is_over(*raised_at, every, now);
+        if is_event {
+            *raised_at = Some(now);
         }
-        let is_long = now.since(since) >= NO_SUCCESS_FOR;
-        if is_long && is_over(self.raised_failing_at, RAISED_EVERY_FAILING, now) {
-            self.raised_failing_at = Some(now);
-            return Some(Gone::NoSuccessSince(since));
-        }
-        None
+        Some(GoneSign { gone, is_event })
     }
 
     /// The first attempt without success since the last success.
@@ -136,6 +147,11 @@ mod tests {
 
     const HOUR: u64 = 3_600_000;
 
+    /// Records an attempt; the event that is raised.
+    fn event(watch: &mut GoneWatch, presence: Presence, now: u64) -> Option<Gone> {
+        watch.record(presence, at(now)).filter(|sign| sign.is_event).map(|sign| sign.gone)
+    }
+
     fn at(millis: u64) -> Timestamp {
         Timestamp::from_millis(1_000 * HOUR + millis)
     }
@@ -169,12 +185,12 @@ mod tests {
             (48 * HOUR, Some(failing)),
         ];
         for (now, expected) in cases {
-            assert_eq!(watch.record(Presence::NoSuccess, at(now)), expected, "at {now}");
+            assert_eq!(event(&mut watch, Presence::NoSuccess, now), expected, "at {now}");
         }
-        assert_eq!(watch.record(Presence::Success, at(49 * HOUR)), None);
-        assert_eq!(watch.record(Presence::NoSuccess, at(50 * HOUR)), None, "it counts from here");
+        assert_eq!(event(&mut watch, Presence::Success, 49 * HOUR), None);
+        assert_eq!(event(&mut watch, Presence::NoSuccess, 50 * HOUR), None, "it counts from here");
         let since = Gone::NoSuccessSince(at(50 * HOUR));
-        assert_eq!(watch.record(Presence::NoSuccess, at(74 * HOUR)), Some(since));
+        assert_eq!(event(&mut watch, Presence::NoSuccess, 74 * HOUR), Some(since));
     }
 
     #[test]
@@ -182,17 +198,25 @@ mod tests {
         let mut watch = GoneWatch::default();
         for (now, is_raised) in [(0, true), (1, false), (HOUR - 1, false), (HOUR, true), (2 * HOUR - 1, false)] {
             let expected = is_raised.then_some(Gone::Answered);
-            assert_eq!(watch.record(Presence::Gone, at(now)), expected, "at {now}");
+            assert_eq!(event(&mut watch, Presence::Gone, now), expected, "at {now}");
             // A lane may call many URLs of one origin.
-            assert_eq!(watch.record(Presence::Success, at(now)), None);
+            assert_eq!(event(&mut watch, Presence::Success, now), None);
         }
+    }
+
+    #[test]
+    fn every_attempt_that_shows_it_says_so_for_those_who_want_to_pause() {
+        let mut watch = GoneWatch::default();
+        let signs = [0, 1].map(|now| watch.record(Presence::Gone, at(now)));
+        let sign = |is_event| Some(GoneSign { gone: Gone::Answered, is_event });
+        assert_eq!(signs, [sign(true), sign(false)]);
     }
 
     #[test]
     fn a_day_without_attempts_is_not_a_day_of_failures() {
         let mut watch = GoneWatch::default();
         watch.record(Presence::Success, at(0));
-        assert_eq!(watch.record(Presence::NoSuccess, at(100 * HOUR)), None);
+        assert_eq!(event(&mut watch, Presence::NoSuccess, 100 * HOUR), None);
     }
 
     #[test]
@@ -212,9 +236,9 @@ mod tests {
     fn a_clock_that_is_set_back_neither_raises_nor_silences() {
         let mut watch = GoneWatch::default();
         watch.record(Presence::NoSuccess, at(10 * HOUR));
-        assert_eq!(watch.record(Presence::NoSuccess, at(0)), None);
-        assert_eq!(watch.record(Presence::NoSuccess, at(24 * HOUR)), Some(Gone::NoSuccessSince(at(0))));
+        assert_eq!(event(&mut watch, Presence::NoSuccess, 0), None);
+        assert_eq!(event(&mut watch, Presence::NoSuccess, 24 * HOUR), Some(Gone::NoSuccessSince(at(0))));
         watch.record(Presence::Gone, at(30 * HOUR));
-        assert_eq!(watch.record(Presence::Gone, at(20 * HOUR)), Some(Gone::Answered));
+        assert_eq!(event(&mut watch, Presence::Gone, 20 * HOUR), Some(Gone::Answered));
     }
 }

@@ -13,10 +13,10 @@ use std::time::Duration;
 use crate::guards::breaker::{self, Admission, Breaker, Call, Change, State, Ticket};
 use crate::guards::budget::{self, Budget, Charge};
 use crate::guards::concurrency::{self, Concurrency, Signal};
-use crate::guards::node_share::{NodeShare, Work, reason};
+use crate::guards::node_share::{NodeShare, Wire, Work, reason};
 use crate::guards::shared::{Answer, BreakerChange, Exchange, SharedBreakerState};
 use crate::guards::window::Entry;
-use crate::guards::{Gone, GoneWatch, Health, Presence, RecentOutcomes, SharedFloor};
+use crate::guards::{GoneSign, GoneWatch, Health, Presence, RecentOutcomes, SharedFloor};
 use crate::task::Class;
 use crate::time::Timestamp;
 
@@ -249,14 +249,30 @@ impl LaneGuards {
             }
         }
         let (breaker, ticket) = (self.breaker.as_mut()?, permit.ticket?);
-        let change = breaker.record(ticket, Call { health, took, retry_after }, now, unit)?;
-        self.changed(change);
-        self.publish(change, false);
-        Some(change)
+        let before = (breaker.open_until(), breaker.successful_probes());
+        let change = breaker.record(ticket, Call { health, took, retry_after }, now, unit);
+        let after = (breaker.open_until(), breaker.successful_probes());
+        match (change, after) {
+            (Some(change), _) => {
+                self.changed(change);
+                self.publish(change, false);
+            }
+            // A longer Retry-After extends it.
+            (None, (Some((until, why)), _)) if after.0 != before.0 => {
+                self.publish(Change::Opened { until, why }, false);
+            }
+            (None, (None, succeeded)) if succeeded > before.1 => {
+                if let Some(share) = &mut self.share {
+                    share.publish(BreakerChange::Probe { succeeded });
+                }
+            }
+            (None, _) => {}
+        }
+        change
     }
 
-    /// Records what an attempt says about the presence of the dependency. Returns the event that is to be raised, if any.
-    pub fn watch_presence(&mut self, presence: Presence, now: Timestamp) -> Option<Gone> {
+    /// Records what an attempt says about the presence of the dependency. Returns whether it seems to be gone.
+    pub fn watch_presence(&mut self, presence: Presence, now: Timestamp) -> Option<GoneSign> {
         if let Some(share) = &mut self.share {
             share.watch_presence(presence, now);
         }
@@ -289,34 +305,37 @@ impl LaneGuards {
 
     /// When this process is to exchange with the others that share these guards; `None` if there is nothing to exchange.
     pub fn exchange_at(&mut self, work: Work, now: Timestamp) -> Option<Timestamp> {
-        let state = self.breaker_state(now);
+        let (state, work) = (self.breaker_state(now), self.work(work));
         self.share.as_mut()?.exchange_at(work, self.in_flight, state, now)
     }
 
     /// Begins an exchange: what is to be reported and asked for. [`LaneGuards::answered`] or
     /// [`LaneGuards::exchange_failed`] ends it.
     pub fn exchange(&mut self, work: Work, now: Timestamp) -> Option<Exchange> {
-        let state = self.breaker_state(now);
-        Some(self.share.as_mut()?.exchange(work, state, now))
+        let (state, work) = (self.breaker_state(now), self.work(work));
+        let successful_probes = self.breaker.as_ref().map_or(0, Breaker::successful_probes);
+        let wire = Wire { in_flight: self.in_flight, successful_probes };
+        Some(self.share.as_mut()?.exchange(work, wire, state, now))
     }
 
     /// Takes the answer to an exchange. The breaker follows the one of all processes; `node` is this one.
     pub fn answered(&mut self, answer: &Answer, node: &str, now: Timestamp) -> Option<Change> {
         let share = self.share.as_mut()?;
-        let is_news = share.epoch != answer.breaker.epoch;
         let mut failing_since = self.gone.failing_since();
         let follows = share.answered(answer, &mut failing_since, now);
         self.gone.set_failing_since(failing_since);
-        share.epoch = answer.breaker.epoch;
         // What ended here during the exchange is the latest.
         self.recent = answer.recent;
         self.recent.record_all(&share.outcomes);
-        if let SharedBreakerState::Probing { by, until, .. } = &answer.breaker.state
-            && by == node
-        {
-            share.probe_until = *until;
+        if !follows {
+            return None;
         }
-        if follows && is_news { self.follow(&answer.breaker.state, node, now) } else { None }
+        share.epoch = answer.breaker.epoch;
+        share.probe_until = match &answer.breaker.state {
+            SharedBreakerState::Probing { by, until, .. } if by == node => *until,
+            _ => Timestamp::default(),
+        };
+        self.follow(&answer.breaker.state, node, now)
     }
 
     /// The exchange failed: it is not known whether it took place.
@@ -356,7 +375,19 @@ impl LaneGuards {
     pub fn left_for_all(&mut self, now: Timestamp) -> Option<u64> {
         let share = self.share.as_mut()?;
         let held = u64::from(share.claimable(0, now));
-        share.known.map(|known| known.left + held)
+        share.known(now).map(|known| known.left + held)
+    }
+
+    /// Whether this process holds tokens of a shared budget.
+    pub fn holds_tokens(&mut self, now: Timestamp) -> bool {
+        self.share.as_mut().is_some_and(|share| share.holds_tokens(now))
+    }
+
+    /// Returns the tokens of a shared budget that this process holds, with the next exchange.
+    pub fn return_tokens(&mut self) {
+        if let Some(share) = &mut self.share {
+            share.drop_tokens();
+        }
     }
 
     /// Whether several processes share these guards.
@@ -459,7 +490,7 @@ impl LaneGuards {
     /// The budget's counts, what is left, and the part that is used; `None` without a budget.
     pub fn budget_state(&mut self, now: Timestamp) -> Option<BudgetState> {
         let is_healthy = self.recent.is_healthy();
-        let known = self.share.as_ref().and_then(|share| share.known);
+        let known = self.share.as_ref().and_then(|share| share.known(now));
         let held = self.share.as_mut().map_or(0, |share| share.claimable(0, now));
         let budget = self.budget.as_mut()?;
         if let Some(known) = known {
@@ -487,7 +518,7 @@ impl LaneGuards {
     /// Whether retries have to wait because the budget is spent. A process that has only not asked for tokens yet does not
     /// know that it is.
     pub fn is_budget_spent(&mut self, floor: Option<&mut SharedFloor>, now: Timestamp) -> bool {
-        let is_known = self.share.as_ref().is_none_or(|share| share.is_spent());
+        let is_known = self.share.as_ref().is_none_or(|share| share.is_spent(now));
         let room = self.room(floor, now);
         room.retries == 0 && (is_known || room.held.is_some())
     }
@@ -573,6 +604,7 @@ impl LaneGuards {
     fn publish(&mut self, change: Change, is_by_hand: bool) {
         let (Some(share), Some(breaker)) = (&mut self.share, &self.breaker) else { return };
         let (pause, opened) = breaker.pause_and_opened();
+        share.probe_until = Timestamp::default();
         share.publish(match change {
             Change::Opened { until, why } => BreakerChange::Opened { until, pause, opened, why },
             Change::Closed if is_by_hand => BreakerChange::ClosedByHand,
@@ -580,20 +612,17 @@ impl LaneGuards {
         });
     }
 
-    /// Brings the breaker to the state of the shared one.
+    /// Brings the breaker to the state of the shared one, if it differs.
     fn follow(&mut self, shared: &SharedBreakerState, node: &str, now: Timestamp) -> Option<Change> {
         let breaker = self.breaker.as_mut()?;
         let change = match shared {
+            SharedBreakerState::Closed if breaker.state(now) == State::Closed => return None,
             SharedBreakerState::Closed => breaker.close_by_hand()?,
             SharedBreakerState::Open { until, pause_ms, opened, why } => {
                 breaker.follow_open(*until, Duration::from_millis(*pause_ms), *opened, reason(why))?
             }
-            // This process has the right to probe, perhaps since before it was restarted.
-            SharedBreakerState::Probing { by, opened, why, .. } if by == node => {
-                if breaker.state(now) != State::Closed {
-                    return None;
-                }
-                breaker.follow_open(now, Duration::ZERO, *opened, reason(why))?
+            SharedBreakerState::Probing { by, succeeded, opened, why, .. } if by == node => {
+                breaker.follow_probing(*succeeded, *opened, reason(why), now)?
             }
             SharedBreakerState::Probing { until, opened, why, .. } => {
                 breaker.follow_open(*until, until.since(now), *opened, reason(why))?
@@ -601,6 +630,11 @@ impl LaneGuards {
         };
         self.changed(change);
         Some(change)
+    }
+
+    /// What is to be done, as far as it needs tokens or probes: a paused lane sends nothing.
+    fn work(&self, work: Work) -> Work {
+        if self.is_paused { Work { is_due: false, is_retry_due: false } } else { work }
     }
 
     fn changed(&mut self, change: Change) {

@@ -38,7 +38,7 @@ pub use budget::Budget;
 pub use concurrency::Concurrency;
 pub use controls::{Controls, HeldOpen, Limits, Note};
 pub use floor::SharedFloor;
-pub use gone::{Gone, GoneWatch, Presence};
+pub use gone::{Gone, GoneSign, GoneWatch, Presence};
 pub use health::Health;
 pub use lane::{BudgetState, Held, LaneGuards, Outcome, Permit, Room, Settings};
 pub use node_share::Work;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::guards::breaker::{OpenedBy, State};
 use crate::guards::budget::{self, Counts, Report};
-use crate::guards::shared::{Answer, BreakerChange, Exchange};
+use crate::guards::shared::{Answer, BreakerChange, CLOCKS_DIFFER, Exchange};
 use crate::guards::{Presence, RecentOutcomes};
 use crate::time::Timestamp;
 
@@ -17,6 +17,8 @@ const FAILED_WAIT: Duration = Duration::from_millis(500);
 const REPORT_WITHIN: Duration = Duration::from_secs(1);
 /// How often a process looks at a breaker that is not closed.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// How long an answer about the budget is believed.
+const KNOWN_FOR: Duration = Duration::from_secs(2);
 /// The right to probe is renewed when it lasts no longer than this.
 const RENEW_BELOW: Duration = Duration::from_secs(10);
 /// How many tokens a process asks for at first, and at most.
@@ -49,7 +51,7 @@ pub(super) struct NodeShare {
     failed: Option<(Timestamp, Timestamp)>,
     want: u32,
     /// What the last answer said.
-    pub(super) known: Option<Known>,
+    known: Option<Known>,
     asked_at: Option<Timestamp>,
     /// The exchange that is under way.
     asking: Option<Asking>,
@@ -79,8 +81,10 @@ pub(super) struct Known {
     pub(super) counts: Counts,
     /// How many retries were left.
     pub(super) left: u64,
-    /// Whether fewer tokens were granted than were asked for.
-    pub(super) is_spent: bool,
+    /// Whether fewer tokens were granted than were asked for, and nothing is left.
+    is_spent: bool,
+    /// When that was said.
+    at: Timestamp,
 }
 
 /// What must be sent again if an exchange fails.
@@ -95,6 +99,15 @@ struct Asking {
     is_reset: bool,
     succeeded_at: Option<Timestamp>,
     failed: Option<(Timestamp, Timestamp)>,
+}
+
+/// What a lane of this process has on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Wire {
+    /// Attempts in flight.
+    pub(super) in_flight: u32,
+    /// How many probes of its breaker have succeeded.
+    pub(super) successful_probes: u32,
 }
 
 /// What a lane of this process has to do.
@@ -143,11 +156,22 @@ impl NodeShare {
     }
 
     /// Whether retries wait because the budget of all processes is spent.
-    pub(super) fn is_spent(&self) -> bool {
-        self.known.is_some_and(|known| known.is_spent)
+    pub(super) fn is_spent(&self, now: Timestamp) -> bool {
+        self.known(now).is_some_and(|known| known.is_spent)
     }
 
-    /// Returns all tokens: they were granted for another origin.
+    /// What is known of the budget of all processes. It changes with every second, so an older answer says nothing.
+    pub(super) fn known(&self, now: Timestamp) -> Option<Known> {
+        self.known.filter(|known| now.since(known.at) <= KNOWN_FOR)
+    }
+
+    /// Whether tokens are held that may still be sent.
+    pub(super) fn holds_tokens(&mut self, now: Timestamp) -> bool {
+        self.expire(now);
+        self.older.left + self.newer.left > 0
+    }
+
+    /// Returns all tokens.
     pub(super) fn drop_tokens(&mut self) {
         let (older, newer) = (std::mem::take(&mut self.older), std::mem::take(&mut self.newer));
         self.give_back(older);
@@ -223,6 +247,9 @@ impl NodeShare {
     pub(super) fn reset(&mut self) {
         self.is_reset = true;
         self.reports.clear();
+        self.known = None;
+        // They were granted by what is forgotten now, and are not returned to what follows.
+        (self.older, self.newer) = (Grant::default(), Grant::default());
         (self.are_others_failing, self.succeeded_at, self.failed) = (false, None, None);
     }
 
@@ -258,22 +285,30 @@ impl NodeShare {
         let is_probing = matches!(state, State::Probing { .. }) && (work.is_due || in_flight > 0);
         let may_gain = self.reports.iter().any(|report| report.firsts > 0 || report.returned + report.refunded > 0);
         let waits = [
-            (wants_tokens && (may_gain || !self.is_spent())).then(|| asked_at.after(LEAST_WAIT)),
+            (wants_tokens && (may_gain || !self.is_spent(now))).then(|| asked_at.after(LEAST_WAIT)),
             wants_tokens.then(|| second_of(asked_at, self.bucket).after(self.bucket).max(asked_at.after(LEAST_WAIT))),
             has_reports.then(|| asked_at.after(REPORT_WITHIN)),
             (is_probing && self.probe_until.since(now) <= RENEW_BELOW).then(|| asked_at.after(LEAST_WAIT)),
             (state != State::Closed).then(|| asked_at.after(LOOK_EVERY)),
+            self.tokens_expire_at(),
         ];
         waits.into_iter().flatten().min()
     }
 
     /// Begins an exchange.
-    pub(super) fn exchange(&mut self, work: Work, state: State, now: Timestamp) -> Exchange {
+    pub(super) fn exchange(&mut self, work: Work, wire: Wire, state: State, now: Timestamp) -> Exchange {
+        self.expire(now);
+        if self.asked_at.is_none_or(|asked_at| now.since(asked_at) > KNOWN_FOR) {
+            // What was needed in another burst says nothing about this one.
+            self.want = LEAST_WANT;
+        }
         let want = if self.wants_tokens(work, state, now) { self.want } else { 0 };
         let mut reports = std::mem::take(&mut self.reports);
         reports.retain(|report| now.since(report.at) <= self.window + 2 * self.bucket);
         let may_probe = matches!(state, State::Probing { .. }) && self.probe_until.since(now) <= RENEW_BELOW;
-        let change = self.change.or_else(|| (may_probe && work.is_due).then_some(BreakerChange::Probe));
+        let has_probes = work.is_due || wire.in_flight > 0;
+        let probe = BreakerChange::Probe { succeeded: wire.successful_probes };
+        let change = self.change.or_else(|| (may_probe && has_probes).then_some(probe));
         let probes = reports.iter().filter(|report| report.probes > 0);
         let probes = probes.map(|report| Report { at: report.at, probes: report.probes, ..Report::default() });
         let (probes, is_reset) = (probes.collect(), self.is_reset);
@@ -289,12 +324,15 @@ impl NodeShare {
     pub(super) fn answered(&mut self, answer: &Answer, failing_since: &mut Option<Timestamp>, now: Timestamp) -> bool {
         let Some(asking) = self.asking.take() else { return false };
         *failing_since = self.merge_failing(answer, *failing_since);
-        let is_spent = answer.granted < asking.want;
-        if asking.want > 0 {
-            self.known = Some(Known { counts: answer.counts, left: answer.left, is_spent });
-            self.want = if is_spent { self.want } else { (self.want * 2).min(MOST_WANT) };
-        } else if let Some(known) = &mut self.known {
-            (known.counts, known.left) = (answer.counts, answer.left);
+        let is_short = answer.granted < asking.want;
+        self.known = self.has_budget.then_some(Known {
+            counts: answer.counts,
+            left: answer.left,
+            is_spent: is_short && answer.left == 0,
+            at: now,
+        });
+        if asking.want > 0 && !is_short {
+            self.want = (self.want * 2).min(MOST_WANT);
         }
         self.receive(Grant { second: second_of(answer.second, self.bucket), left: answer.granted }, now);
         if asking.is_reset {
@@ -357,14 +395,22 @@ impl NodeShare {
     /// Returns the tokens whose time is over.
     fn expire(&mut self, now: Timestamp) {
         for grant in [self.older, self.newer] {
-            // They may be sent for one bucket longer than they may be claimed for.
-            if grant.left > 0 && now >= grant.second.after(2 * self.bucket) {
+            // They may be sent for one bucket longer than they may be claimed for. If the clock was set back, they were
+            // granted at a time that does not come soon.
+            let is_over = now >= grant.second.after(2 * self.bucket) || grant.second.since(now) > CLOCKS_DIFFER;
+            if grant.left > 0 && is_over {
                 self.give_back(grant);
                 self.want = (self.want / 2).max(LEAST_WANT);
                 let expired = if self.older == grant { &mut self.older } else { &mut self.newer };
                 *expired = Grant::default();
             }
         }
+    }
+
+    /// When the first tokens that are held are of no use any more, and are returned.
+    fn tokens_expire_at(&self) -> Option<Timestamp> {
+        let held = [self.older, self.newer].into_iter().filter(|grant| grant.left > 0);
+        held.map(|grant| grant.second.after(2 * self.bucket)).min()
     }
 
     fn give_back(&mut self, unused: Grant) {

@@ -65,11 +65,16 @@ impl State {
     }
 
     /// Applies the answer to an exchange; `None` if it failed.
-    pub(super) fn end_exchange(&mut self, name: &Lane, answer: Option<&Answer>, node: &str, now: Now) {
-        let Some(lane) = self.names.find(name) else { return };
-        let Some(guards) = &mut self.lanes[lane].guarded.guards else { return };
+    pub(super) fn end_exchange(&mut self, of: &LaneExchange, answer: Option<&Answer>, node: &str, now: Now) {
+        let Some(lane) = self.names.find(&of.lane) else { return };
+        let guarded = &mut self.lanes[lane].guarded;
+        let Some(guards) = &mut guarded.guards else { return };
         match answer {
             Some(answer) => {
+                if answer.granted > 0 && guarded.tokens_for != of.origin {
+                    guards.return_tokens();
+                    guarded.tokens_for.clone_from(&of.origin);
+                }
                 if let Some(change) = guards.answered(answer, node, now.wall) {
                     self.breaker_changed(lane, change);
                 }
@@ -77,6 +82,19 @@ impl State {
             None => guards.exchange_failed(),
         }
         self.place(lane, now);
+    }
+
+    /// Returns the tokens of all lanes, with an exchange at once.
+    pub(super) fn return_tokens(&mut self, now: Now) {
+        self.guards.is_ending = true;
+        for lane in 0..self.lanes.len() {
+            let Some(guards) = &mut self.lanes[lane].guarded.guards else { continue };
+            if guards.holds_tokens(now.wall) {
+                guards.return_tokens();
+                guards.look_soon();
+                self.plan_exchange(lane, now);
+            }
+        }
     }
 
     /// Has a lane exchange soon, because another process changed its guards.
@@ -90,6 +108,9 @@ impl State {
     fn work(&self, lane: LaneId, now: Now) -> Work {
         let by = now.wall.after(AHEAD);
         let is_due = |class| self.schedule.due(lane, class).is_some_and(|due| due <= by);
+        if self.guards.is_ending {
+            return Work { is_due: false, is_retry_due: false };
+        }
         let is_retry_due = is_due(Class::Retry);
         Work { is_due: is_retry_due || is_due(Class::First), is_retry_due }
     }

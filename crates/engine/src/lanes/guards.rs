@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use redrive_core::guards::breaker::{Change, State as BreakerState};
-use redrive_core::guards::{self, Controls, Gone, Held, LaneGuards, Outcome, Permit, Presence, SharedFloor, Snapshot};
+use redrive_core::guards::{
+    self, Controls, GoneSign, Held, LaneGuards, Outcome, Permit, Presence, SharedFloor, Snapshot,
+};
 use redrive_core::request::origin_of;
 use redrive_core::{Class, Lane, TenantId, Timestamp};
 
@@ -42,6 +44,8 @@ pub(super) struct GuardRegistry {
     controls: BTreeMap<Lane, Controls>,
     /// Whether the processes over the store share their guards.
     is_shared: bool,
+    /// Whether this process sends no more retries, because it ends.
+    pub(super) is_ending: bool,
     /// Lanes that exchange with the other processes at this elapsed time.
     pub(super) exchanges: BTreeSet<(Duration, LaneId)>,
 }
@@ -69,6 +73,8 @@ pub(super) struct GuardedLane {
     pub(super) guards: Option<Box<LaneGuards>>,
     /// The origin of its latest retry; shared guards know it from the first attempt on.
     pub(super) origin: Option<Origin>,
+    /// The origin that the tokens of a shared budget were granted for.
+    pub(super) tokens_for: Option<Origin>,
     wakes_at: Option<Duration>,
     pub(super) exchanges_at: Option<Duration>,
     /// Why it, or its retries, were held back when it was last placed.
@@ -94,6 +100,7 @@ impl GuardRegistry {
             breakers: Vec::new(),
             controls: BTreeMap::new(),
             is_shared,
+            is_ending: false,
             exchanges: BTreeSet::new(),
         }
     }
@@ -217,7 +224,14 @@ impl State {
         let guards = guarded.guards.get_or_insert_with(fresh);
         let needs_origin = class == Class::Retry || (self.guards.is_shared && guarded.origin.is_none());
         let origin = needs_origin.then(origin);
-        if origin.is_some() && guarded.origin != origin {
+        // Tokens of a shared budget were granted for one origin: a retry to another one returns them, and the next ones are
+        // asked for its origin. Retries that find none then leave that as it is, so that each origin has its turn.
+        let has_other_tokens = || guarded.tokens_for != origin;
+        let is_other = match (self.guards.is_shared, class) {
+            (true, Class::Retry) => guards.holds_tokens(now.wall) && has_other_tokens(),
+            (true, Class::First) | (false, _) => true,
+        };
+        if origin.is_some() && guarded.origin != origin && (is_other || guarded.origin.is_none()) {
             guarded.origin.clone_from(&origin);
             guards.leave_floor();
         }
@@ -232,7 +246,7 @@ impl State {
         permit
     }
 
-    /// Records the outcome of an attempt. Returns whether the dependency seems to be gone, if that is to be told now.
+    /// Records the outcome of an attempt. Returns whether the dependency seems to be gone.
     pub(super) fn end_guarded(
         &mut self,
         lane: LaneId,
@@ -240,7 +254,7 @@ impl State {
         outcome: Outcome,
         presence: Option<Presence>,
         now: Now,
-    ) -> Option<Gone> {
+    ) -> Option<GoneSign> {
         let GuardedLane { guards: Some(guards), totals, .. } = &mut self.lanes[lane].guarded else { return None };
         totals.attempts += 1;
         totals.failures += u64::from(outcome.health.is_some_and(|health| health != guards::Health::Well));
@@ -408,9 +422,15 @@ impl State {
         }
     }
 
+    /// The guards of a lane. They exist also before its first attempt here, if other processes share them.
+    fn guards_of(&mut self, lane: LaneId, now: Now) -> &mut LaneGuards {
+        let fresh = || self.guards.fresh(self.names.lane(lane), now.wall);
+        self.lanes[lane].guarded.guards.get_or_insert_with(fresh)
+    }
+
     /// Forgets what the lane's guards have counted; what operators have set stays.
     pub(super) fn reset_guards(&mut self, lane: LaneId, now: Now) {
-        if let Some(change) = self.lanes[lane].guarded.guards.as_mut().and_then(|guards| guards.reset()) {
+        if let Some(change) = self.guards_of(lane, now).reset() {
             self.breaker_changed(lane, change);
         }
         self.guards.changed.insert(lane);
@@ -419,7 +439,7 @@ impl State {
 
     /// Closes the lane's breaker.
     pub(super) fn close_breaker(&mut self, lane: LaneId, now: Now) {
-        if let Some(change) = self.lanes[lane].guarded.guards.as_mut().and_then(|guards| guards.close_breaker()) {
+        if let Some(change) = self.guards_of(lane, now).close_breaker() {
             self.breaker_changed(lane, change);
         }
         self.place(lane, now);

@@ -301,8 +301,13 @@ impl Lanes {
     }
 
     /// Applies the answer to an exchange; `None` if it failed.
-    pub(crate) fn end_exchange(&self, lane: &Lane, answer: Option<&Answer>, node: &str) {
-        self.with(|state, now| state.end_exchange(lane, answer, node, now));
+    pub(crate) fn end_exchange(&self, of: &LaneExchange, answer: Option<&Answer>, node: &str) {
+        self.with(|state, now| state.end_exchange(of, answer, node, now));
+    }
+
+    /// Has all lanes exchange that hold tokens, which are returned: this process sends no more retries.
+    pub(crate) fn return_tokens(&self) {
+        self.with(|state, now| state.return_tokens(now));
     }
 
     /// Has a lane exchange soon, because another process changed its guards.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redrive_core::Class;
 use redrive_core::guards::concurrency::Signal;
-use redrive_core::guards::{Gone, Held, Outcome, Permit, Presence};
+use redrive_core::guards::{GoneSign, Held, Outcome, Permit, Presence};
 use tokio::sync::oneshot;
 
 use super::{Lanes, Origin};
@@ -107,14 +107,14 @@ impl Reservation {
 
     /// Notes that the attempt has ended: the slot is free while its result is stored. `call` is the latency of the
     /// dependency, if the attempt measured it; `outcome` and `presence` are for the guards. Returns whether the
-    /// dependency seems to be gone, if that is to be told now.
+    /// dependency seems to be gone.
     pub(crate) fn end(
         &mut self,
         end: AttemptEnd,
         call: Option<Duration>,
         outcome: Outcome,
         presence: Option<Presence>,
-    ) -> Option<Gone> {
+    ) -> Option<GoneSign> {
         let Hold::Wire(number) = self.hold else {
             self.give_back();
             return None;

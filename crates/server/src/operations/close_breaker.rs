@@ -9,7 +9,7 @@ use crate::caller::Caller;
 use crate::operation_error::OperationError;
 
 /// Closes the circuit breaker of a dependency. A breaker that was opened by hand is closed on all nodes, one that opened
-/// by itself on this node.
+/// by itself, on all nodes.
 pub async fn close_breaker(app: &App, caller: &Caller, dependency: Dependency) -> Result<LaneReport, OperationError> {
     let lane = lane(caller, dependency);
     app.engine.change_controls(lane.clone(), |controls| controls.open = None).await?;

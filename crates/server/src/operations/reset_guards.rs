@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::operation_error::OperationError;
 
-/// Forgets what the guards of a dependency have counted on this node, and closes the circuit breaker. A pause and limits
+/// Forgets what the guards of a dependency have counted, on all nodes, and closes the circuit breaker. A pause and limits
 /// stay.
 pub async fn reset_guards(app: &App, caller: &Caller, dependency: Dependency) -> Result<LaneReport, OperationError> {
     let lane = lane(caller, dependency);

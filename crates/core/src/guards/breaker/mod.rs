@@ -290,10 +290,42 @@ impl Breaker {
         opened: u32,
         why: OpenedBy,
     ) -> Option<Change> {
+        if self.open_until().is_some_and(|(open_until, _)| open_until == until) {
+            return None;
+        }
         let was_closed = self.state == Inner::Closed;
         self.opened = opened;
         self.enter(Inner::Open { until, pause, why });
         was_closed.then_some(Change::Opened { until, why })
+    }
+
+    /// Begins to probe, or goes on with probes of which `succeeded` were successful on other processes. Returns what that
+    /// changes.
+    pub(super) fn follow_probing(
+        &mut self,
+        succeeded: u32,
+        opened: u32,
+        why: OpenedBy,
+        now: Timestamp,
+    ) -> Option<Change> {
+        if let Inner::Probing { succeeded: known, .. } = &mut self.state {
+            *known = succeeded.max(*known);
+            return None;
+        }
+        let was_closed = self.state == Inner::Closed;
+        self.opened = opened;
+        self.enter(Inner::Probing { out: 0, succeeded, since: now, why });
+        was_closed.then_some(Change::Opened { until: now, why })
+    }
+
+    /// How many probes have succeeded; 0 if it does not probe.
+    pub(super) fn successful_probes(&self) -> u32 {
+        if let Inner::Probing { succeeded, .. } = self.state { succeeded } else { 0 }
+    }
+
+    /// Until when it is open, and why; also if that time is over and nothing was sent since.
+    pub(super) fn open_until(&self) -> Option<(Timestamp, OpenedBy)> {
+        if let Inner::Open { until, why, .. } = self.state { Some((until, why)) } else { None }
     }
 
     /// For how long it was opened, and how often since it was last closed.

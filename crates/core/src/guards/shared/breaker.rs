@@ -50,6 +50,9 @@ pub enum SharedBreakerState {
         by: String,
         /// When another may take over.
         until: Timestamp,
+        /// How many probes have succeeded, of all processes.
+        #[serde(default)]
+        succeeded: u32,
         /// How often it has opened since it was last closed.
         opened: u32,
         /// Why it had opened.
@@ -75,8 +78,12 @@ pub enum BreakerChange {
     Closed,
     /// An operator closed it.
     ClosedByHand,
-    /// Its time is over, and the process has work to probe with; or it renews its right to.
-    Probe,
+    /// Its time is over, and the process has work to probe with; or it renews its right to, or reports a probe that
+    /// succeeded.
+    Probe {
+        /// How many probes have succeeded.
+        succeeded: u32,
+    },
 }
 
 impl SharedBreaker {
@@ -107,10 +114,10 @@ impl SharedBreaker {
                 is_its_own.then_some(SharedBreakerState::Closed)
             }
             Some(BreakerChange::ClosedByHand) => (!self.is_closed()).then_some(SharedBreakerState::Closed),
-            Some(BreakerChange::Probe) => self.probing(node, now),
+            Some(BreakerChange::Probe { succeeded }) => self.probing(node, succeeded, now),
         };
         if let Some(next) = next {
-            // A right that is renewed is no news for the others.
+            // The others do not have to know at once that a right was renewed.
             let is_news = !(self.is_probed_by(node) && matches!(next, SharedBreakerState::Probing { .. }));
             self.state = next;
             self.epoch += u64::from(is_news);
@@ -129,17 +136,21 @@ impl SharedBreaker {
         }
     }
 
-    fn probing(&self, node: &str, now: Timestamp) -> Option<SharedBreakerState> {
-        let right = |opened: u32, why: &str| SharedBreakerState::Probing {
+    fn probing(&self, node: &str, reported: u32, now: Timestamp) -> Option<SharedBreakerState> {
+        let right = |succeeded: u32, opened: u32, why: &str| SharedBreakerState::Probing {
             by: node.to_owned(),
             until: now.after(PROBE_RIGHT),
+            succeeded,
             opened,
             why: why.to_owned(),
         };
         match &self.state {
-            SharedBreakerState::Open { until, opened, why, .. } if now >= *until => Some(right(*opened, why)),
-            SharedBreakerState::Probing { by, until, opened, why } if by == node || now >= *until => {
-                Some(right(*opened, why))
+            SharedBreakerState::Open { until, opened, why, .. } if now >= *until => Some(right(0, *opened, why)),
+            SharedBreakerState::Probing { by, succeeded, opened, why, .. } if by == node => {
+                Some(right(reported.max(*succeeded), *opened, why))
+            }
+            SharedBreakerState::Probing { until, succeeded, opened, why, .. } if now >= *until => {
+                Some(right(*succeeded, *opened, why))
             }
             _ => None,
         }

@@ -10,12 +10,16 @@ use serde::{Deserialize, Serialize};
 use crate::guards::budget;
 use crate::time::Timestamp;
 
+/// The most lanes in one list, if the floor is not larger. Those that were set first are left out.
+const MOST_LANES: usize = 256;
+
 /// The floor of one tenant and origin.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OriginFloor {
-    /// Lanes, how many retries of the floor each needs, and when that was known. There are no more of them than the floor
-    /// has retries, because each needs one.
+    /// Lanes, how many retries of the floor each needs, and when that was known. Each needs at least one, so a list as
+    /// long as the floor means that it is spent. Probes are not limited by the floor, so there may be more lanes: at most
+    /// [`MOST_LANES`] are listed.
     lanes: Vec<(String, u32, Timestamp)>,
 }
 
@@ -36,6 +40,9 @@ impl OriginFloor {
     pub(super) fn set(&mut self, lane: &str, needed: u32, settings: &budget::Settings, now: Timestamp) {
         self.lanes.retain(|(name, _, at)| name != lane && !is_over(*at, settings, now));
         if needed > 0 {
+            if self.lanes.len() >= MOST_LANES.max(settings.floor as usize) {
+                self.lanes.remove(0);
+            }
             self.lanes.push((lane.to_owned(), needed, now));
         }
     }

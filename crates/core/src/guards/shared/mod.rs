@@ -33,9 +33,11 @@ use crate::time::Timestamp;
 
 /// A row may be removed when it has not changed for this long.
 const KEPT_FOR: Duration = Duration::from_secs(600);
+/// A row that says since when no attempt has succeeded is kept for longer: attempts may be hours apart.
+const KEPT_WHILE_FAILING: Duration = Duration::from_secs(25 * 3_600);
 /// A row that was written up to this far in the future was written by a process whose clock is a little ahead. Its
 /// seconds stay as they are. Beyond that, the clock was set back.
-const CLOCKS_DIFFER: Duration = Duration::from_secs(2);
+pub(super) const CLOCKS_DIFFER: Duration = Duration::from_secs(2);
 
 /// What all processes share of one lane.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,7 +145,8 @@ impl SharedLane {
 
     /// When a row with this state may be removed.
     pub fn expires_at(&self, now: Timestamp) -> Timestamp {
-        self.breaker.ends_at().unwrap_or(now).max(now).after(KEPT_FOR)
+        let kept_for = if self.failing_since.is_some() { KEPT_WHILE_FAILING } else { KEPT_FOR };
+        self.breaker.ends_at().unwrap_or(now).max(now).after(kept_for)
     }
 
     fn grant(

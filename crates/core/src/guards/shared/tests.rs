@@ -1,11 +1,11 @@
 //! Several processes with one lane, against a model that remembers every send.
 
 use super::*;
-use crate::guards::breaker::OpenedBy;
+use crate::guards::breaker::{OpenedBy, State as BreakerState};
 use crate::guards::concurrency::Signal;
 use crate::guards::lane::{Held, LaneGuards, Outcome};
 use crate::guards::node_share::Work;
-use crate::guards::{Gone, Health, Permit, Presence};
+use crate::guards::{Gone, GoneSign, Health, Permit, Presence};
 use crate::task::Class;
 
 const SECOND: u64 = 1_000;
@@ -150,6 +150,52 @@ fn a_token_may_be_claimed_in_its_second_and_sent_until_the_end_of_the_next() {
 }
 
 #[test]
+fn a_budget_is_spent_only_while_an_answer_says_so() {
+    let mut nodes = Nodes::new(1, without_breaker());
+    let is_spent = |nodes: &mut Nodes, now: u64| nodes.nodes[0].is_budget_spent(None, at(now));
+    // Ten of the floor in one second: fewer than were asked for, and nothing is left.
+    let mut sent = 0;
+    for step in 0..10 {
+        nodes.now = 100 * step;
+        nodes.exchange_if_due(0, BUSY);
+        while nodes.attempt(0, Class::Retry, Health::Failing) {
+            sent += 1;
+        }
+    }
+    assert_eq!((sent, is_spent(&mut nodes, 900)), (10, true));
+    // Nothing asks for tokens meanwhile: a task whose caller waits must not be refused for ever.
+    assert!(!is_spent(&mut nodes, 60 * SECOND));
+    nodes.now = 60 * SECOND;
+    nodes.exchange(0, Work { is_due: false, is_retry_due: false });
+    assert!(!is_spent(&mut nodes, 60 * SECOND), "a look without a wish for tokens does not spend it");
+}
+
+#[test]
+fn tokens_that_are_not_used_are_returned_also_by_a_process_that_has_nothing_more_to_do() {
+    let idle = Work { is_due: false, is_retry_due: false };
+    let mut nodes = Nodes::new(2, without_breaker());
+    nodes.exchange(0, BUSY);
+    assert_eq!(nodes.nodes[0].exchange_at(idle, at(0)), Some(at(2 * SECOND)), "when they have expired");
+    nodes.now = 2 * SECOND;
+    nodes.exchange_if_due(0, idle);
+    assert_eq!(nodes.nodes[0].exchange_at(idle, at(nodes.now)), None);
+    nodes.exchange(1, idle);
+    assert_eq!(nodes.nodes[1].budget_state(at(nodes.now)).unwrap().left, 10);
+    nodes.nodes[1].set_paused(true);
+    assert_eq!(nodes.nodes[1].exchange_at(BUSY, at(60 * SECOND)), None, "a paused lane asks for none");
+}
+
+#[test]
+fn tokens_of_a_time_that_a_clock_was_set_back_from_are_not_used() {
+    let mut nodes = Nodes::new(1, without_breaker());
+    nodes.now = 60 * SECOND;
+    nodes.exchange(0, BUSY);
+    nodes.now = 0;
+    assert_eq!(nodes.nodes[0].room(None, at(0)).retries, 0);
+    assert!(nodes.begin(0, Class::Retry).is_err());
+}
+
+#[test]
 fn lanes_of_one_origin_share_its_floor_over_all_processes() {
     let settings = without_breaker();
     let mut origin = OriginFloor::default();
@@ -200,13 +246,90 @@ fn one_process_opens_the_breaker_for_all_and_one_sends_the_probes() {
     assert!((0..2).all(|node| nodes.attempt(node, Class::First, Health::Well)), "closed for both");
 }
 
+/// Two processes whose shared breaker has opened, at the time at which the probes begin.
+fn after_opening(settings: Settings) -> Nodes {
+    let mut nodes = Nodes::new(2, settings);
+    (0..10).for_each(|_| assert!(nodes.attempt(0, Class::First, Health::Failing)));
+    [0, 1].into_iter().for_each(|node| nodes.exchange(node, BUSY));
+    nodes.now = open_until(&nodes, 1).until.since(at(0)).as_millis() as u64;
+    nodes
+}
+
+#[test]
+fn probes_of_several_processes_close_the_breaker_together() {
+    let mut nodes = after_opening(Settings { budget: None, ..Settings::default() });
+    let idle = Work { is_due: false, is_retry_due: false };
+    // One task at a time, each on the other process, and the right to probe lapses in between.
+    for (number, node) in [0, 1, 0].into_iter().enumerate() {
+        nodes.exchange_if_due(node, BUSY);
+        assert!(nodes.attempt(node, Class::First, Health::Well), "probe {number}");
+        nodes.exchange_if_due(node, idle);
+        nodes.now += 20 * SECOND;
+    }
+    [0, 1].into_iter().for_each(|node| nodes.exchange(node, BUSY));
+    assert!((0..2).all(|node| nodes.nodes[node].breaker_state(at(nodes.now)) == BreakerState::Closed));
+}
+
+#[test]
+fn a_process_that_has_the_right_to_probe_keeps_it_while_its_probes_are_under_way() {
+    let mut nodes = after_opening(Settings { budget: None, ..Settings::default() });
+    let idle = Work { is_due: false, is_retry_due: false };
+    nodes.exchange_if_due(0, BUSY);
+    let probes: Vec<Permit> = std::iter::from_fn(|| nodes.begin(0, Class::First).ok()).collect();
+    assert_eq!(probes.len(), 3);
+    let (mut exchanges, mut right_of_other) = (0, 0);
+    for _ in 0..300 {
+        nodes.now += 100;
+        if nodes.nodes[0].exchange_at(idle, at(nodes.now)).is_some_and(|due| due <= at(nodes.now)) {
+            nodes.exchange(0, idle);
+            exchanges += 1;
+        }
+        nodes.exchange_if_due(1, BUSY);
+        right_of_other += u32::from(nodes.begin(1, Class::First).is_ok());
+    }
+    assert_eq!(right_of_other, 0);
+    assert!(exchanges < 20, "{exchanges} exchanges in 30 s");
+    probes.into_iter().for_each(|probe| nodes.end(0, probe, Health::Well));
+    [0, 1].into_iter().for_each(|node| nodes.exchange(node, idle));
+    assert!((0..2).all(|node| nodes.nodes[node].breaker_state(at(nodes.now)) == BreakerState::Closed));
+}
+
+#[test]
+fn a_process_whose_change_of_the_breaker_is_refused_follows_the_others() {
+    let mut nodes = after_opening(Settings { budget: None, ..Settings::default() });
+    nodes.exchange_if_due(0, BUSY);
+    let probes: Vec<Permit> = std::iter::from_fn(|| nodes.begin(0, Class::First).ok()).collect();
+    // The first process is suspended; the second takes over, and its probe fails.
+    nodes.now += 60 * SECOND;
+    nodes.exchange(1, BUSY);
+    assert!(nodes.attempt(1, Class::First, Health::Failing));
+    nodes.exchange(1, BUSY);
+    probes.into_iter().for_each(|probe| nodes.end(0, probe, Health::Well));
+    [0, 0].into_iter().for_each(|node| nodes.exchange(node, BUSY));
+    assert_eq!(open_until(&nodes, 0).until, open_until(&nodes, 1).until);
+    assert!(nodes.begin(0, Class::First).is_err());
+}
+
+#[test]
+fn a_longer_retry_after_extends_the_breaker_of_all_processes() {
+    let mut nodes = Nodes::new(2, Settings { budget: None, ..Settings::default() });
+    let late = nodes.begin(0, Class::First).unwrap();
+    (0..10).for_each(|_| assert!(nodes.attempt(0, Class::First, Health::Failing)));
+    [0, 1].into_iter().for_each(|node| nodes.exchange(node, BUSY));
+    let asked = Outcome { retry_after: Some(Duration::from_secs(600)), ..outcome(Health::Failing) };
+    nodes.nodes[0].end(late, asked, at(0), Duration::ZERO, 0.5);
+    nodes.exchange_if_due(0, BUSY);
+    nodes.exchange(1, BUSY);
+    assert_eq!([0, 1].map(|node| open_until(&nodes, node).until), [at(600 * SECOND); 2]);
+}
+
 struct State {
     until: Timestamp,
 }
 
 fn open_until(nodes: &Nodes, node: usize) -> State {
     match nodes.nodes[node].breaker_state(at(nodes.now)) {
-        crate::guards::breaker::State::Open { until, .. } => State { until },
+        BreakerState::Open { until, .. } => State { until },
         other => panic!("{other:?}"),
     }
 }
@@ -238,7 +361,7 @@ fn the_right_to_probe_of_a_process_that_died_passes_on() {
         ("b", 44_998, "a"),
         ("b", 44_999, "b"),
     ] {
-        apply(&mut breaker, BreakerChange::Probe, node, now);
+        apply(&mut breaker, BreakerChange::Probe { succeeded: 0 }, node, now);
         assert_eq!(prober(&breaker), expected, "{node} asks at {now}");
     }
     let stale = Exchange { breaker: Some(BreakerChange::Closed), epoch: 2, ..Exchange::default() };
@@ -301,7 +424,7 @@ fn a_process_that_starts_knows_since_when_the_others_have_had_no_success() {
     nodes.now = 24 * 3_600 * SECOND;
     nodes.exchange(0, BUSY);
     let gone = nodes.nodes[0].watch_presence(Presence::NoSuccess, at(nodes.now));
-    assert_eq!(gone, Some(Gone::NoSuccessSince(at(0))));
+    assert_eq!(gone, Some(GoneSign { gone: Gone::NoSuccessSince(at(0)), is_event: true }));
 }
 
 #[test]

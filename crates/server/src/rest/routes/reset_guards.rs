@@ -17,7 +17,7 @@ pub(crate) static ROUTE: Route = Route {
     id: "resetGuards",
     group: Group::Dependencies,
     summary: "Reset the guards of a dependency",
-    description: "Forgets what the retry budget, the circuit breaker and the adaptive limit of a dependency have counted on this node, as if it had \
+    description: "Forgets what the retry budget, the circuit breaker and the adaptive limit of a dependency have counted, on all nodes, as if it had \
         never been called, and closes the breaker. A pause and limits stay.",
     effect: Effect::Writes,
     access: Access::Operate,
