@@ -5,7 +5,7 @@
 //! there was something left may find the budget spent when it is due: it is hidden from the claimer then, so this loop
 //! ends it.
 //!
-//! It knows the retries that this process has scheduled, and only those. After a restart, and beyond [`MOST`], such a
+//! It knows the retries that this process has scheduled, and only those. After a restart, and beyond [`MOST_RETRIES`], such a
 //! retry waits like any other until its time is over, which for a synchronous call is 30 seconds at most.
 
 use std::borrow::Cow;
@@ -21,9 +21,9 @@ use crate::engine_state::{EngineState, Phase};
 use crate::events::EndedBy;
 
 /// The most retries that are remembered.
-const MOST: usize = 10_000;
+const MOST_RETRIES: usize = 10_000;
 /// A retry that is due and was not suppressed is looked at again after this time: the budget may be spent by then.
-const AGAIN: Duration = Duration::from_millis(500);
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// The most tasks in one call of the store.
 const BATCH: usize = 256;
 
@@ -50,7 +50,7 @@ impl AwaitedRetries {
         let retry =
             AwaitedRetry { lane: task.lane.clone(), attempt_number: task.attempt_number, deadline: task.deadline_at };
         let mut waiting = self.lock();
-        if waiting.len() >= MOST {
+        if waiting.len() >= MOST_RETRIES {
             return;
         }
         waiting.insert((due, task.id), retry);
@@ -134,7 +134,7 @@ async fn suppress_due(shared: &EngineState) {
     let lanes: BTreeSet<&Lane> = due.iter().map(|(_, retry)| &retry.lane).collect();
     let spent: BTreeSet<Lane> = lanes.into_iter().filter(|lane| shared.lanes.is_budget_spent(lane)).cloned().collect();
     let (spent, others): (Vec<_>, Vec<_>) = due.into_iter().partition(|(_, retry)| spent.contains(&retry.lane));
-    let again = now.after(AGAIN);
+    let again = now.after(LOOK_AGAIN);
     others.into_iter().for_each(|(id, retry)| shared.awaited_retries.again(id, retry, again));
     if spent.is_empty() {
         return;

@@ -41,6 +41,6 @@ pub use floor::SharedFloor;
 pub use gone::{Gone, GoneSign, GoneWatch, Presence};
 pub use health::Health;
 pub use lane::{BudgetState, Held, LaneGuards, Outcome, Permit, Room, Settings};
-pub use node_share::Work;
+pub use node_share::LaneWork;
 pub use recent::RecentOutcomes;
 pub use snapshot::Snapshot;

@@ -51,10 +51,10 @@ pub(super) struct NodeShare {
     failed: Option<(Timestamp, Timestamp)>,
     want: u32,
     /// What the last answer said.
-    known: Option<Known>,
+    known: Option<KnownBudget>,
     asked_at: Option<Timestamp>,
     /// The exchange that is under way.
-    asking: Option<Asking>,
+    pending: Option<PendingExchange>,
     has_failed: bool,
     /// Another process changed something, or an operator.
     pub(super) must_look: bool,
@@ -76,7 +76,7 @@ struct Grant {
 
 /// What is known of the budget of all processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct KnownBudget {
     /// What its window counts.
     pub(super) counts: Counts,
     /// How many retries were left.
@@ -89,7 +89,7 @@ pub(super) struct Known {
 
 /// What must be sent again if an exchange fails.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Asking {
+struct PendingExchange {
     want: u32,
     /// Counting a probe twice is on the safe side. Everything else would make the budget larger if it counted twice.
     probes: Vec<Report>,
@@ -112,7 +112,7 @@ pub(super) struct Wire {
 
 /// What a lane of this process has to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Work {
+pub struct LaneWork {
     /// Whether something of the lane is due.
     pub is_due: bool,
     /// Whether a retry is.
@@ -136,7 +136,7 @@ impl NodeShare {
             want: LEAST_WANT,
             known: None,
             asked_at: None,
-            asking: None,
+            pending: None,
             has_failed: false,
             must_look: false,
             is_reset: false,
@@ -161,7 +161,7 @@ impl NodeShare {
     }
 
     /// What is known of the budget of all processes. It changes with every second, so an older answer says nothing.
-    pub(super) fn known(&self, now: Timestamp) -> Option<Known> {
+    pub(super) fn known(&self, now: Timestamp) -> Option<KnownBudget> {
         self.known.filter(|known| now.since(known.at) <= KNOWN_FOR)
     }
 
@@ -261,12 +261,12 @@ impl NodeShare {
     /// When to exchange next; `None` if there is nothing to exchange.
     pub(super) fn exchange_at(
         &mut self,
-        work: Work,
+        work: LaneWork,
         in_flight: u32,
         state: State,
         now: Timestamp,
     ) -> Option<Timestamp> {
-        if self.asking.is_some() {
+        if self.pending.is_some() {
             return None;
         }
         let wants_tokens = self.wants_tokens(work, state, now);
@@ -296,7 +296,7 @@ impl NodeShare {
     }
 
     /// Begins an exchange.
-    pub(super) fn exchange(&mut self, work: Work, wire: Wire, state: State, now: Timestamp) -> Exchange {
+    pub(super) fn exchange(&mut self, work: LaneWork, wire: Wire, state: State, now: Timestamp) -> Exchange {
         self.expire(now);
         if self.asked_at.is_none_or(|asked_at| now.since(asked_at) > KNOWN_FOR) {
             // What was needed in another burst says nothing about this one.
@@ -314,7 +314,7 @@ impl NodeShare {
         let (probes, is_reset) = (probes.collect(), self.is_reset);
         let (succeeded_at, failed) = (self.succeeded_at.take(), self.failed.take());
         let outcomes = std::mem::take(&mut self.outcomes);
-        self.asking = Some(Asking { want, probes, outcomes, change, is_reset, succeeded_at, failed });
+        self.pending = Some(PendingExchange { want, probes, outcomes, change, is_reset, succeeded_at, failed });
         (self.asked_at, self.must_look, self.has_failed) = (Some(now), false, false);
         Exchange { reports, want, outcomes, succeeded_at, failed, breaker: change, epoch: self.epoch, is_reset }
     }
@@ -322,23 +322,23 @@ impl NodeShare {
     /// Takes the answer. `failing_since` becomes what is known over all processes. Returns whether the breaker is to follow
     /// the answer: nothing has happened to it here that the others do not know yet.
     pub(super) fn answered(&mut self, answer: &Answer, failing_since: &mut Option<Timestamp>, now: Timestamp) -> bool {
-        let Some(asking) = self.asking.take() else { return false };
+        let Some(pending) = self.pending.take() else { return false };
         *failing_since = self.merge_failing(answer, *failing_since);
-        let is_short = answer.granted < asking.want;
-        self.known = self.has_budget.then_some(Known {
+        let is_short = answer.granted < pending.want;
+        self.known = self.has_budget.then_some(KnownBudget {
             counts: answer.counts,
             left: answer.left,
             is_spent: is_short && answer.left == 0,
             at: now,
         });
-        if asking.want > 0 && !is_short {
+        if pending.want > 0 && !is_short {
             self.want = (self.want * 2).min(MOST_WANT);
         }
         self.receive(Grant { second: second_of(answer.second, self.bucket), left: answer.granted }, now);
-        if asking.is_reset {
+        if pending.is_reset {
             self.is_reset = false;
         }
-        if self.change == asking.change {
+        if self.change == pending.change {
             self.change = None;
         }
         self.change.is_none()
@@ -346,16 +346,16 @@ impl NodeShare {
 
     /// The exchange failed: it is not known whether it took place.
     pub(super) fn failed(&mut self) {
-        let Some(asking) = self.asking.take() else { return };
+        let Some(pending) = self.pending.take() else { return };
         self.has_failed = true;
         if self.succeeded_at.is_none() {
-            self.succeeded_at = asking.succeeded_at;
-            let last = self.failed.or(asking.failed).map(|(_, last)| last);
-            self.failed = asking.failed.or(self.failed).map(|(first, _)| first).zip(last);
+            self.succeeded_at = pending.succeeded_at;
+            let last = self.failed.or(pending.failed).map(|(_, last)| last);
+            self.failed = pending.failed.or(self.failed).map(|(first, _)| first).zip(last);
         }
-        let later = std::mem::replace(&mut self.outcomes, asking.outcomes);
+        let later = std::mem::replace(&mut self.outcomes, pending.outcomes);
         self.outcomes.record_all(&later);
-        for probes in asking.probes {
+        for probes in pending.probes {
             self.report(probes.at).probes += probes.probes;
         }
     }
@@ -365,7 +365,7 @@ impl NodeShare {
         self.expire(now);
         let has_reports = self.has_reports();
         let holds = self.older.left + self.newer.left > 0;
-        !has_reports && !holds && self.asking.is_none() && self.change.is_none() && !self.is_reset
+        !has_reports && !holds && self.pending.is_none() && self.change.is_none() && !self.is_reset
     }
 
     /// Whether something is to be reported that changes what others may do.
@@ -374,7 +374,7 @@ impl NodeShare {
         self.succeeded_at.is_some() || self.reports.iter().any(counts)
     }
 
-    fn wants_tokens(&mut self, work: Work, state: State, now: Timestamp) -> bool {
+    fn wants_tokens(&mut self, work: LaneWork, state: State, now: Timestamp) -> bool {
         self.has_budget && work.is_retry_due && state == State::Closed && self.claimable(0, now) == 0
     }
 

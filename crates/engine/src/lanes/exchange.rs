@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use redrive_core::guards::Work;
+use redrive_core::guards::LaneWork;
 use redrive_core::guards::shared::{Answer, Exchange};
 use redrive_core::{Class, Lane};
 
@@ -105,13 +105,13 @@ impl State {
         self.place(id, now);
     }
 
-    fn work(&self, lane: LaneId, now: Now) -> Work {
+    fn work(&self, lane: LaneId, now: Now) -> LaneWork {
         let by = now.wall.after(AHEAD);
         let is_due = |class| self.schedule.due(lane, class).is_some_and(|due| due <= by);
         if self.guards.is_ending {
-            return Work { is_due: false, is_retry_due: false };
+            return LaneWork { is_due: false, is_retry_due: false };
         }
         let is_retry_due = is_due(Class::Retry);
-        Work { is_due: is_retry_due || is_due(Class::First), is_retry_due }
+        LaneWork { is_due: is_retry_due || is_due(Class::First), is_retry_due }
     }
 }

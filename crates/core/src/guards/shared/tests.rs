@@ -4,12 +4,12 @@ use super::*;
 use crate::guards::breaker::{OpenedBy, State as BreakerState};
 use crate::guards::concurrency::Signal;
 use crate::guards::lane::{Held, LaneGuards, Outcome};
-use crate::guards::node_share::Work;
+use crate::guards::node_share::LaneWork;
 use crate::guards::{Gone, GoneSign, Health, Permit, Presence};
 use crate::task::Class;
 
 const SECOND: u64 = 1_000;
-const BUSY: Work = Work { is_due: true, is_retry_due: true };
+const BUSY: LaneWork = LaneWork { is_due: true, is_retry_due: true };
 
 fn at(millis: u64) -> Timestamp {
     Timestamp::from_millis(1_000_000 + millis)
@@ -36,13 +36,13 @@ impl Nodes {
     }
 
     /// Lets a node exchange if it is to do so by now.
-    fn exchange_if_due(&mut self, node: usize, work: Work) {
+    fn exchange_if_due(&mut self, node: usize, work: LaneWork) {
         if self.nodes[node].exchange_at(work, at(self.now)).is_some_and(|due| due <= at(self.now)) {
             self.exchange(node, work);
         }
     }
 
-    fn exchange(&mut self, node: usize, work: Work) {
+    fn exchange(&mut self, node: usize, work: LaneWork) {
         let exchange = self.nodes[node].exchange(work, at(self.now)).unwrap();
         let floor = Some((&mut self.origin, "lane"));
         let answer = self.lane.exchange(&self.settings, floor, &node.to_string(), &exchange, at(self.now));
@@ -100,7 +100,7 @@ fn three_processes_have_one_floor() {
 fn first_attempts_of_one_process_earn_retries_for_another() {
     let mut nodes = Nodes::new(2, without_breaker());
     (0..100).for_each(|_| assert!(nodes.attempt(0, Class::First, Health::Failing)));
-    nodes.exchange(0, Work { is_due: false, is_retry_due: false });
+    nodes.exchange(0, LaneWork { is_due: false, is_retry_due: false });
     let mut sent = 0;
     for step in 0..100 {
         nodes.now = 100 * step;
@@ -121,7 +121,7 @@ fn tokens_that_are_not_used_are_returned_and_those_of_a_dead_process_lapse() {
     assert_eq!(charged(&mut nodes), 8, "four for each");
     // The first returns its tokens two seconds later; the second is dead from here on, and its tokens stay charged.
     nodes.now = 2 * SECOND;
-    let idle = Work { is_due: false, is_retry_due: false };
+    let idle = LaneWork { is_due: false, is_retry_due: false };
     assert_eq!(nodes.nodes[0].room(None, at(nodes.now)).retries, 0);
     nodes.exchange_if_due(0, idle);
     let mut third = LaneGuards::new(nodes.settings).shared();
@@ -166,13 +166,13 @@ fn a_budget_is_spent_only_while_an_answer_says_so() {
     // Nothing asks for tokens meanwhile: a task whose caller waits must not be refused for ever.
     assert!(!is_spent(&mut nodes, 60 * SECOND));
     nodes.now = 60 * SECOND;
-    nodes.exchange(0, Work { is_due: false, is_retry_due: false });
+    nodes.exchange(0, LaneWork { is_due: false, is_retry_due: false });
     assert!(!is_spent(&mut nodes, 60 * SECOND), "a look without a wish for tokens does not spend it");
 }
 
 #[test]
 fn tokens_that_are_not_used_are_returned_also_by_a_process_that_has_nothing_more_to_do() {
-    let idle = Work { is_due: false, is_retry_due: false };
+    let idle = LaneWork { is_due: false, is_retry_due: false };
     let mut nodes = Nodes::new(2, without_breaker());
     nodes.exchange(0, BUSY);
     assert_eq!(nodes.nodes[0].exchange_at(idle, at(0)), Some(at(2 * SECOND)), "when they have expired");
@@ -258,7 +258,7 @@ fn after_opening(settings: Settings) -> Nodes {
 #[test]
 fn probes_of_several_processes_close_the_breaker_together() {
     let mut nodes = after_opening(Settings { budget: None, ..Settings::default() });
-    let idle = Work { is_due: false, is_retry_due: false };
+    let idle = LaneWork { is_due: false, is_retry_due: false };
     // One task at a time, each on the other process, and the right to probe lapses in between.
     for (number, node) in [0, 1, 0].into_iter().enumerate() {
         nodes.exchange_if_due(node, BUSY);
@@ -273,7 +273,7 @@ fn probes_of_several_processes_close_the_breaker_together() {
 #[test]
 fn a_process_that_has_the_right_to_probe_keeps_it_while_its_probes_are_under_way() {
     let mut nodes = after_opening(Settings { budget: None, ..Settings::default() });
-    let idle = Work { is_due: false, is_retry_due: false };
+    let idle = LaneWork { is_due: false, is_retry_due: false };
     nodes.exchange_if_due(0, BUSY);
     let probes: Vec<Permit> = std::iter::from_fn(|| nodes.begin(0, Class::First).ok()).collect();
     assert_eq!(probes.len(), 3);
@@ -399,7 +399,7 @@ fn a_success_of_one_process_ends_the_time_without_success_of_all() {
     assert_eq!(since(&nodes), [Some(at(7 * SECOND)); 2], "the earlier one counts");
     // The second succeeds, and exchanges because the others have had no success.
     watch(&mut nodes, 1, Presence::Success, 20 * SECOND);
-    let idle = Work { is_due: false, is_retry_due: false };
+    let idle = LaneWork { is_due: false, is_retry_due: false };
     assert!(nodes.nodes[1].exchange_at(idle, at(20 * SECOND)).is_some_and(|due| due <= at(20 * SECOND)));
     nodes.exchange(1, idle);
     assert_eq!(since(&nodes)[1], None);
