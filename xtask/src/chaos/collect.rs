@@ -13,7 +13,7 @@ use crate::api::Api;
 use crate::clock::now_us;
 
 /// How long the work that is left may take once the faults have stopped (invariant 13).
-pub const SETTLE_LIMIT: Duration = Duration::from_secs(60);
+pub const SETTLE_LIMIT: Duration = Duration::from_secs(180);
 /// The pause between two counts of what is left.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 /// The timeout of a single answer: all faults are over.

@@ -110,6 +110,8 @@ pub struct Room {
 #[must_use]
 pub struct Permit {
     ticket: Option<Ticket>,
+    /// Whether it is a probe of the breaker.
+    is_probe: bool,
     charge: Option<Charge>,
     /// Whether it is a retry, and the second that it is charged to, if several processes share the budget.
     shared: Option<(Class, Timestamp)>,
@@ -210,7 +212,7 @@ impl LaneGuards {
             }
         };
         self.in_flight += 1;
-        Ok(Permit { ticket, charge, shared })
+        Ok(Permit { ticket, is_probe, charge, shared })
     }
 
     /// Records the outcome of an attempt; a pause of the breaker is drawn with `unit` in [0, 1). `elapsed` is time since
@@ -235,7 +237,9 @@ impl LaneGuards {
         if let Some(share) = &mut self.share {
             share.outcomes.record(health == Health::Well);
         }
-        if health == Health::Well && self.recent.is_healthy() {
+        // A probe that succeeds is refunded, too: lanes of one origin would otherwise spend their floor on probes, and never
+        // show that they are healthy.
+        if health == Health::Well && (self.recent.is_healthy() || permit.is_probe) {
             self.spent_since = None;
             if let (Some(budget), Some(charge)) = (&mut self.budget, permit.charge) {
                 budget.refund(charge);

@@ -147,10 +147,11 @@ fn probes_are_charged_and_never_held_and_the_lane_begins_again_with_few() {
     assert_eq!((room.most_in_flight, room.retries, room.held_retries), (3, u32::MAX, None));
     let probes = [(); 3].map(|()| guards.begin(Class::Retry, None, at(15_000)).unwrap());
     assert!(guards.begin(Class::Retry, None, at(15_000)).is_err(), "three probes are on their way");
+    assert_eq!(guards.budget_state(at(15_000)).unwrap().counts.charged, 13);
     let changes =
         probes.map(|probe| guards.end(probe, outcome(Health::Well), at(15_000), Duration::from_secs(15), 0.5));
     assert_eq!(changes, [None, None, Some(Change::Closed)]);
-    assert_eq!(guards.budget_state(at(15_000)).unwrap().counts.charged, 13);
+    assert_eq!(guards.budget_state(at(15_000)).unwrap().counts.charged, 10, "those that succeed are refunded");
     assert_eq!(guards.room(None, at(15_000)).most_in_flight, 3);
     assert!(!guards.is_healthy() && guards.recent().count() == 0);
 }

@@ -271,6 +271,17 @@ fn probes_of_several_processes_close_the_breaker_together() {
 }
 
 #[test]
+fn probes_that_succeed_do_not_spend_the_floor() {
+    let mut nodes = after_opening(Settings::default());
+    let idle = LaneWork { is_due: false, is_retry_due: false };
+    nodes.exchange_if_due(0, BUSY);
+    (0..3).for_each(|_| assert!(nodes.attempt(0, Class::Retry, Health::Well)));
+    [0, 1].into_iter().for_each(|node| nodes.exchange(node, idle));
+    let counts = nodes.nodes[1].budget_state(at(nodes.now)).unwrap().counts;
+    assert_eq!((counts.charged, counts.refunded), (0, 3));
+}
+
+#[test]
 fn a_process_that_has_the_right_to_probe_keeps_it_while_its_probes_are_under_way() {
     let mut nodes = after_opening(Settings { budget: None, ..Settings::default() });
     let idle = LaneWork { is_due: false, is_retry_due: false };
