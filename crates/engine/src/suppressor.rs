@@ -116,7 +116,8 @@ async fn until_due(shared: &EngineState) {
     loop {
         let changed = shared.awaited_retries.changed.notified();
         match shared.awaited_retries.next().map(|due| due.since(shared.clock.now())) {
-            Some(wait) if wait.is_zero() => return,
+            // While the time is uncertain, a retry may only seem to be due.
+            Some(wait) if wait.is_zero() => return shared.clock.certain().await,
             Some(wait) => tokio::select! {
                 biased;
                 () = changed => {}

@@ -7,12 +7,13 @@ mod world;
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_core::guards::{Controls, HeldOpen, Note};
 use redrive_core::policy::Spec;
 use redrive_core::{Status, Task};
 use redrive_engine::clock::Clock;
 use redrive_engine::{ClockState, Options};
 use redrive_store::memory::MemoryStore;
-use world::{FailingStore, PausedClock, Peers, Reply, START, World};
+use world::{FailingStore, PausedClock, Peers, Reply, START, World, lane};
 
 const HOUR: i64 = 3_600_000;
 
@@ -121,6 +122,29 @@ async fn a_store_whose_clock_steps_is_not_followed_until_the_machines_clock_agre
     world.clock.set_off(HOUR);
     assert_eq!(world.ended(waits.id).await.task.status, Status::Succeeded);
     assert!(world.engine.now().since(START) > secs(3_600));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_retry_is_suppressed_while_the_time_is_uncertain() {
+    let (store, peers) = store();
+    let world = node(&store, 0).await;
+    world.dependency.behave("dependency", |_, _| Reply::Status(500));
+    let context = Some(redrive_core::policy::Context::Sync);
+    let delay = Some(20_000);
+    let spec = Spec { context, max_attempts: Some(3), initial_delay_ms: delay, max_delay_ms: delay, ..Spec::default() };
+    let task = world.submit("waited-for", spec).await;
+    // Its retry is due after ten seconds, and the breaker is open by then.
+    let until = world.engine.now().after(secs(3_600));
+    let note = Note { at: until, by: "test".into(), reason: None };
+    let open = HeldOpen { note, until: Some(until) };
+    let change = move |controls: &mut Controls| controls.open = Some(open.clone());
+    world.engine.change_controls(lane("dependency"), change).await.unwrap();
+    peers.set_ahead(HOUR);
+    world.clock.sleep(secs(20)).await;
+    assert!(!world.engine.clock_state().is_certain);
+    assert_eq!(world.task(task.id).await.status, Status::Pending, "nothing ends");
+    peers.set_ahead(0);
+    assert_eq!(world.ended(task.id).await.task.reason, Some(redrive_core::Reason::Budget));
 }
 
 #[tokio::test(start_paused = true)]

@@ -174,6 +174,25 @@ async fn a_scheduled_retry_that_a_caller_waits_for_ends_when_it_is_due_and_the_b
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_scheduled_retry_that_a_caller_waits_for_waits_while_its_dependency_is_paused() {
+    let world = World::with(without_breaker()).await;
+    world.dependency.behave("dependency", |out, _| Reply::Status(if out.attempt < 2 { 500 } else { 200 }));
+    let task = world.submit("waited-for", sync(3)).await;
+    world.clock.sleep(secs(1)).await;
+    let pause = async |is_paused: bool| {
+        let note = Note { at: world.clock.now(), by: "test".into(), reason: None };
+        let note = is_paused.then_some(note);
+        let change = move |controls: &mut Controls| controls.pause.clone_from(&note);
+        world.engine.change_controls(lane("dependency"), change).await.unwrap()
+    };
+    pause(true).await;
+    world.clock.sleep(secs(14)).await;
+    assert_eq!(world.task(task.id).await.status, Status::Pending, "it was due after 10 s");
+    pause(false).await;
+    assert_eq!(world.ended(task.id).await.task.status, Status::Succeeded);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_retry_that_a_caller_waits_for_is_sent_while_there_is_budget() {
     let world = World::with(without_breaker()).await;
     world.dependency.behave("dependency", |out, _| Reply::Status(if out.attempt < 3 { 500 } else { 200 }));

@@ -441,9 +441,12 @@ impl LaneGuards {
         charged == 0 && self.reserved == 0 && self.in_flight == 0 && is_stale && !self.is_paused && is_quiet
     }
 
-    /// Whether retries have to wait because the budget is spent. A process that has only not asked for tokens yet does not
-    /// know that it is.
+    /// Whether retries have to wait because the budget is spent, or the breaker is not closed. A process that has only not
+    /// asked for tokens yet does not know that it is spent. Work of a paused lane waits for an operator.
     pub fn is_budget_spent(&mut self, floor: Option<&mut SharedFloor>, now: Timestamp) -> bool {
+        if self.is_paused {
+            return false;
+        }
         let is_known = self.share.as_ref().is_none_or(|share| share.is_spent(now));
         let room = self.room(floor, now);
         room.retries == 0 && (is_known || room.held.is_some())
