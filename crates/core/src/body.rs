@@ -19,6 +19,8 @@ pub enum Body {
     Inline(Bytes),
     /// A reference to bytes in object storage.
     Stored(BodyRef),
+    /// The number of bytes that are stored inline and were not read: an answer about many records has room for some.
+    LeftOut(u64),
 }
 
 impl Body {
@@ -27,6 +29,16 @@ impl Body {
         match self {
             Body::Inline(bytes) => bytes.len() as u64,
             Body::Stored(stored) => stored.length,
+            Body::LeftOut(length) => *length,
+        }
+    }
+
+    /// The same body without the bytes that are here.
+    #[must_use]
+    pub fn without_bytes(self) -> Self {
+        match self {
+            Body::Inline(bytes) => Body::LeftOut(bytes.len() as u64),
+            body @ (Body::Stored(_) | Body::LeftOut(_)) => body,
         }
     }
 
@@ -34,14 +46,14 @@ impl Body {
     pub fn inline(&self) -> Option<&Bytes> {
         match self {
             Body::Inline(bytes) => Some(bytes),
-            Body::Stored(_) => None,
+            Body::Stored(_) | Body::LeftOut(_) => None,
         }
     }
 
     /// Where the bytes are kept, if it is elsewhere.
     pub fn stored(&self) -> Option<&BodyRef> {
         match self {
-            Body::Inline(_) => None,
+            Body::Inline(_) | Body::LeftOut(_) => None,
             Body::Stored(stored) => Some(stored),
         }
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
 use uuid::fmt::Hyphenated;
 use uuid::{Builder, Uuid, Variant};
 
@@ -34,6 +35,9 @@ pub enum InvalidId {
     /// Not the text form of a task id.
     #[error("must be a task id (a version 7 UUID)")]
     NotATaskId,
+    /// Not the text form of a UUID.
+    #[error("must be a UUID, such as 7c4a8d09-ca95-4c6d-8f3b-91a7e6e0b9d2")]
+    NotAUuid,
 }
 
 /// What a kind of identifier may contain.
@@ -122,6 +126,27 @@ text_id!(
     IdempotencyKey,
     Rule { limit: 64, allowed: VISIBLE, permits: is_visible }
 );
+text_id!(
+    /// The name of an operation that idempotency records are kept for, such as `create-payment`.
+    OperationName,
+    Rule { limit: 100, allowed: SLUG, permits: is_slug }
+);
+text_id!(
+    /// The name of a consumer of events.
+    Consumer,
+    Rule { limit: 100, allowed: SLUG, permits: is_slug }
+);
+text_id!(
+    /// What identifies a record within its operation: an idempotency key, or the id of an event, which may be longer.
+    RecordName,
+    Rule { limit: 200, allowed: VISIBLE, permits: is_visible }
+);
+
+impl From<&IdempotencyKey> for RecordName {
+    fn from(key: &IdempotencyKey) -> Self {
+        RecordName(Arc::clone(&key.0))
+    }
+}
 
 impl TenantId {
     /// The only tenant, until there are keys to tell tenants apart.
@@ -134,6 +159,14 @@ impl PolicyId {
     /// The policy of a task that names none.
     pub fn default_policy() -> Self {
         PolicyId(Arc::from("default"))
+    }
+}
+
+impl IdempotencyKey {
+    /// The first half of the key's SHA-256, in hexadecimal: what a log shows that must not show keys.
+    pub fn hashed(&self) -> String {
+        let hash = Sha256::digest(self.as_str());
+        hash.iter().take(16).fold(String::from("sha256:"), |text, byte| text + &format!("{byte:02x}"))
     }
 }
 
@@ -281,6 +314,7 @@ mod tests {
     #[test]
     fn an_idempotency_key_is_1_to_64_visible_characters() {
         assert!(IdempotencyKey::try_new("k").is_ok());
+        assert_eq!(IdempotencyKey::try_new("abc").unwrap().hashed(), "sha256:ba7816bf8f01cfea414140de5dae2223");
         assert!(IdempotencyKey::try_new("k".repeat(64)).is_ok());
         assert_eq!(IdempotencyKey::try_new("k".repeat(65)), Err(InvalidId::TooLong { limit: 64, got: 65 }));
         assert_eq!(IdempotencyKey::try_new(""), Err(InvalidId::Empty));

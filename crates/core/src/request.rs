@@ -43,9 +43,59 @@ pub fn origin_of(url: &str) -> String {
     origin
 }
 
-/// SHA-256 over everything that makes two submissions the same request.
+/// SHA-256 over everything that makes two submissions the same request, and which version of the rules it was made by.
+///
+/// Fingerprints are stored, and a stored one is compared with a fingerprint of its own version. So a key that an earlier
+/// release accepted stays valid when the rules change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fingerprint(pub [u8; 32]);
+pub struct Fingerprint {
+    /// The version of the rules.
+    pub version: FingerprintVersion,
+    /// The hash.
+    pub hash: [u8; 32],
+}
+
+/// What a fingerprint is made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FingerprintVersion {
+    /// Every header field counts.
+    V1,
+    /// Volatile header fields do not count ([`is_volatile`]).
+    V2,
+}
+
+impl FingerprintVersion {
+    /// The version of new tasks.
+    pub const CURRENT: Self = FingerprintVersion::V2;
+}
+
+impl Fingerprint {
+    /// The stored form: version 1 is the hash alone, later versions have their number before it.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        match self.version {
+            FingerprintVersion::V1 => self.hash.to_vec(),
+            FingerprintVersion::V2 => [&[2], &self.hash[..]].concat(),
+        }
+    }
+
+    /// Reads the stored form; `None` if this program does not know the version.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (version, hash) = match bytes {
+            [2, hash @ ..] if hash.len() == 32 => (FingerprintVersion::V2, hash),
+            hash => (FingerprintVersion::V1, hash),
+        };
+        Some(Fingerprint { version, hash: hash.try_into().ok()? })
+    }
+}
+
+/// Header fields that may differ between two submissions of the same request: credentials that were renewed, and the
+/// tracing of the caller. The first submission's are sent.
+const VOLATILE: [&str; 6] = ["authorization", "proxy-authorization", "date", "traceparent", "tracestate", "baggage"];
+
+/// Whether a header field says nothing about which request it is.
+pub fn is_volatile(name: &str) -> bool {
+    VOLATILE.iter().any(|volatile| name.eq_ignore_ascii_case(volatile))
+}
 
 /// Builds a [`Fingerprint`] from parts whose boundaries count: `("ab", "c")` differs from `("a", "bc")`.
 #[derive(Default)]
@@ -59,9 +109,14 @@ impl Fingerprinter {
         self
     }
 
-    /// The fingerprint of all parts, in their order.
+    /// The hash of all parts, in their order.
+    pub fn hash(self) -> [u8; 32] {
+        self.0.finalize().into()
+    }
+
+    /// The fingerprint of all parts, in their order, of the current version.
     pub fn finish(self) -> Fingerprint {
-        Fingerprint(self.0.finalize().into())
+        Fingerprint { version: FingerprintVersion::CURRENT, hash: self.hash() }
     }
 }
 
@@ -111,9 +166,32 @@ mod tests {
     /// Fingerprints are kept in stores: a change here would take every known request for another one.
     #[test]
     fn a_fingerprint_stays_the_same_from_release_to_release() {
-        let Fingerprint(bytes) =
-            Fingerprinter::default().part(b"POST").part(b"").part(b"https://example.com/").finish();
+        let bytes = Fingerprinter::default().part(b"POST").part(b"").part(b"https://example.com/").hash();
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(hex, "9606584b8592eceb1bff2e427b1c26890b0756949e73b3f7f8326b371a12c107");
+    }
+
+    #[test]
+    fn a_fingerprint_is_stored_with_its_version() {
+        for version in [FingerprintVersion::V1, FingerprintVersion::V2] {
+            // A hash of version 1 may begin with the number of version 2.
+            for hash in [[2; 32], [7; 32]] {
+                let fingerprint = Fingerprint { version, hash };
+                assert_eq!(Fingerprint::from_bytes(&fingerprint.to_bytes()), Some(fingerprint));
+            }
+        }
+        for unknown in [&[][..], &[1; 31], &[3; 33], &[2; 34]] {
+            assert_eq!(Fingerprint::from_bytes(unknown), None);
+        }
+    }
+
+    #[test]
+    fn renewed_credentials_and_traces_are_volatile() {
+        for name in ["authorization", "Authorization", "TRACEPARENT", "tracestate", "date"] {
+            assert!(is_volatile(name), "{name}");
+        }
+        for name in ["content-type", "cookie", "x-authorization", "accept"] {
+            assert!(!is_volatile(name), "{name}");
+        }
     }
 }

@@ -223,7 +223,8 @@ mod tests {
 
     #[test]
     fn an_alert_that_finds_the_queue_full_is_raised_all_the_same_and_looked_for_later() {
-        let (alerts, mut unconfirmed) = Alerts::new(QUEUE, Events::new(Vec::new()));
+        let (alerts, mut unconfirmed) =
+            Alerts::new(QUEUE, Events::new(crate::options::LogOptions::default(), Vec::new()));
         for _ in 0..QUEUE {
             alerts.raise(&dead_letter());
         }

@@ -429,7 +429,11 @@ fn judge(
         }
         SendOutcome::GivenUp => {
             let decision = decide::after_lost_lease(&policy.policy, &standing, now, unit);
-            return cut_off(shared, claimed, decision, Some(timing.took), now);
+            let settlement = interrupted(claimed, decision, Some(timing.took), now);
+            if let Some(attempt) = &settlement.attempt {
+                shared.events.emit(Event::AttemptEnded(&claimed.task, attempt));
+            }
+            return settlement;
         }
     };
     let is_unsent = error.as_ref().is_some_and(|error| error.kind == ErrorType::NotSent);
@@ -460,9 +464,8 @@ fn judge(
     attempt_made(shared, claimed, attempt, next, now)
 }
 
-/// The settlement of an attempt that was interrupted, by a crash or by a stop whose grace is over.
-pub(crate) fn cut_off(
-    shared: &EngineState,
+/// The settlement of an attempt that was interrupted, by a crash or by a stop whose grace is over. Nothing is reported here.
+pub(crate) fn interrupted(
     claimed: &ClaimedTask,
     decision: Decision,
     took: Option<Duration>,
@@ -482,7 +485,7 @@ pub(crate) fn cut_off(
         error: Some(error),
         backoff: backoff(&decision),
     };
-    attempt_made(shared, claimed, attempt, next(claimed, decision, None), now)
+    settlement(claimed, Some(attempt), next(claimed, decision, None), now)
 }
 
 /// The settlement of an attempt that has an outcome, which is reported here.

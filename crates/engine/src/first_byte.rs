@@ -77,7 +77,9 @@ impl Gate for FirstByte {
         if self.is_reported.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        self.shared.events.emit(Event::Sent(SentAttempt { lane: &self.lane, task: self.task, attempt: self.attempt }));
+        let FirstByte { lane, task, attempt, due_at, .. } = self;
+        let sent = SentAttempt { lane, task: *task, attempt: *attempt, due_at: *due_at, sent_at: now };
+        self.shared.events.emit(Event::Sent(sent));
         Ok(())
     }
 }

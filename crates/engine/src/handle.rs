@@ -14,6 +14,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::announcer::Alerts;
 use crate::bodies::Bodies;
+use crate::clock::Sleep;
 use crate::common_clock::{self, ClockState, CommonClock};
 use crate::engine_state::{EngineState, Phase};
 use crate::entropy::Entropy;
@@ -92,7 +93,7 @@ pub struct Handle {
 pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError> {
     options.validate()?;
     let Parts { clock, entropy, spawner, store, transport, bodies, sinks } = parts;
-    let events = Events::new(sinks);
+    let events = Events::new(options.log, sinks);
     clock.begin(&*store, options.lease_margin).await?;
     let newest = store.upkeep().newest_task().await?;
     let (alerts, unconfirmed) = Alerts::new(options.steps.unconfirmed, events.clone());
@@ -169,6 +170,11 @@ impl Handle {
         self.shared.clock.now()
     }
 
+    /// Ends after `wait` by the engine's clock.
+    pub fn sleep(&self, wait: Duration) -> Sleep {
+        self.shared.clock.sleep(wait)
+    }
+
     /// The state of this process's clocks.
     pub fn clock_state(&self) -> ClockState {
         self.shared.clock.state()
@@ -182,6 +188,11 @@ impl Handle {
     /// Notes that a call of this kind succeeded.
     pub fn store_worked(&self, doing: &'static str) {
         self.shared.store_worked(doing);
+    }
+
+    /// Whether the store fails at the moment, as far as this process has noticed.
+    pub fn is_store_out(&self) -> bool {
+        self.shared.store_outage.is_going_on()
     }
 
     /// 128 random bits, for idempotency keys that the caller did not give.

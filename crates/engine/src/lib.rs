@@ -83,5 +83,5 @@ mod watch;
 pub use common_clock::{ClockState, CommonClock};
 pub use handle::{Handle, Parts, StartError, start};
 pub use lanes::{AttemptCounts, LaneReport, Latencies, Waiting, WaitingFor};
-pub use options::{InvalidOption, Options, Presence, Steps};
+pub use options::{InvalidOption, LogOptions, Options, Presence, Steps, SuccessLevel};
 pub use submit::ValidatedTask;

@@ -36,6 +36,27 @@ pub struct Options {
     pub steps: Steps,
     /// The guards of every lane.
     pub guards: guards::Settings,
+    /// What is logged of attempts.
+    pub log: LogOptions,
+}
+
+/// What is logged of attempts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LogOptions {
+    /// The level of attempts that succeed; those that fail are logged at `info`.
+    pub successes: SuccessLevel,
+    /// Whether idempotency keys are logged, or a hash of each.
+    pub hashes_keys: bool,
+}
+
+/// The level at which attempts that succeed are logged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SuccessLevel {
+    /// Like attempts that fail.
+    Info,
+    /// Only if the log shows details.
+    #[default]
+    Debug,
 }
 
 /// What a heartbeat contains about this process, for people to read.
@@ -107,6 +128,7 @@ impl Default for Options {
             presence: Presence::default(),
             steps: Steps::default(),
             guards: guards::Settings::default(),
+            log: LogOptions::default(),
         }
     }
 }

@@ -8,10 +8,9 @@ use std::sync::Arc;
 use redrive_core::{Decision, Reason, Status, decide};
 use redrive_store::{ClaimedTask, Error};
 
-use crate::attempt::{cut_off, standing};
+use crate::attempt::{interrupted, standing};
 use crate::engine_state::{EngineState, Phase};
-use crate::events::Event;
-use crate::settle::settle;
+use crate::settle::{SettledBy, settle};
 
 /// Runs until the engine drains: once at the start, then at a slow pace.
 pub(crate) async fn run(shared: Arc<EngineState>) {
@@ -75,6 +74,5 @@ async fn take_over(shared: &EngineState, claimed: &ClaimedTask) -> Result<(), Er
         Err(Error::Corrupt(_)) => Decision::End(Status::Failed, Some(Reason::PolicyLost)),
         Err(error) => return Err(error),
     };
-    shared.events.emit(Event::TakenOver(&claimed.task));
-    settle(shared, claimed, cut_off(shared, claimed, decision, None, now)).await
+    settle(shared, claimed, interrupted(claimed, decision, None, now), SettledBy::Rescuer).await
 }

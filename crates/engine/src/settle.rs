@@ -15,6 +15,15 @@ use crate::store_backoff;
 /// An attempt that this process gave up: its lease expires, and the rescuer takes it over.
 pub(crate) struct Abandoned;
 
+/// Who settles a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SettledBy {
+    /// The process that claimed it.
+    Worker,
+    /// A process that found its lease expired. Several may find it: only the one that settles it reports it.
+    Rescuer,
+}
+
 /// Settles an attempt of this process. If that fails for as long as the lease lasts, the attempt is left to the
 /// rescuer.
 pub(crate) async fn settle_or_abandon(
@@ -22,7 +31,7 @@ pub(crate) async fn settle_or_abandon(
     claimed: &ClaimedTask,
     settlement: Settlement,
 ) -> Result<(), Abandoned> {
-    settle(shared, claimed, settlement).await.map_err(|error| {
+    settle(shared, claimed, settlement, SettledBy::Worker).await.map_err(|error| {
         shared.store_failed("settling", &error);
         shared.events.report(Report::Unsettled(claimed.task.id, &error));
         Abandoned
@@ -59,7 +68,12 @@ impl SlowSettles {
 /// Settles, and retries for as long as the store fails, the lease lasts and the process does not end. Wakes the callers
 /// that wait for the end, and notes when the next attempt is due. A lost lease is not an error: another process, or the
 /// rescuer, settles the task.
-pub(crate) async fn settle(shared: &EngineState, claimed: &ClaimedTask, settlement: Settlement) -> Result<(), Error> {
+pub(crate) async fn settle(
+    shared: &EngineState,
+    claimed: &ClaimedTask,
+    settlement: Settlement,
+    by: SettledBy,
+) -> Result<(), Error> {
     // Whether an earlier try failed: its answer may have been lost after its commit.
     let mut is_in_doubt = false;
     for times in 0.. {
@@ -71,9 +85,16 @@ pub(crate) async fn settle(shared: &EngineState, claimed: &ClaimedTask, settleme
             Ok(settled) => {
                 shared.store_worked("settling");
                 match settled.first() {
-                    Some(Settled::Done(status)) => follow_up(shared, claimed, *status, &settlement),
+                    Some(Settled::Done(status)) => {
+                        if by == SettledBy::Rescuer {
+                            report_takeover(shared, claimed, &settlement);
+                        }
+                        follow_up(shared, claimed, *status, &settlement);
+                    }
                     Some(Settled::LeaseLost) | None => {
-                        shared.events.emit(Event::LeaseLost(&claimed.task));
+                        if by == SettledBy::Worker {
+                            shared.events.emit(Event::LeaseLost(&claimed.task));
+                        }
                         if is_in_doubt {
                             follow_up_in_doubt(shared, claimed, &settlement);
                         }
@@ -97,6 +118,13 @@ pub(crate) async fn settle(shared: &EngineState, claimed: &ClaimedTask, settleme
         }
     }
     Ok(())
+}
+
+fn report_takeover(shared: &EngineState, claimed: &ClaimedTask, settlement: &Settlement) {
+    shared.events.emit(Event::TakenOver(&claimed.task));
+    if let Some(attempt) = &settlement.attempt {
+        shared.events.emit(Event::AttemptEnded(&claimed.task, attempt));
+    }
 }
 
 fn follow_up(shared: &EngineState, claimed: &ClaimedTask, status: Status, settlement: &Settlement) {

@@ -47,6 +47,11 @@ struct Outage {
 }
 
 impl StoreOutage {
+    /// Whether an outage is in progress.
+    pub(crate) fn is_going_on(&self) -> bool {
+        self.is_going_on.load(Ordering::Acquire)
+    }
+
     /// Notes that a call of this kind failed.
     pub(crate) fn failed(&self, doing: &'static str, at: Duration) -> Option<Report> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

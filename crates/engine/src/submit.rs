@@ -31,9 +31,10 @@ pub struct ValidatedTask {
 
 /// Stores new tasks in one commit, and starts those that were claimed with it.
 pub(crate) async fn submit(shared: &Arc<EngineState>, tasks: Vec<ValidatedTask>) -> Result<Vec<Submitted>, Error> {
-    let now = shared.clock.now();
+    let (now, began) = (shared.clock.now(), shared.clock.elapsed());
     let (new, first_attempts): (Vec<_>, Vec<_>) = tasks.into_iter().map(|valid| prepare(shared, valid, now)).unzip();
     let submitted = shared.store.tasks().submit(new).await?;
+    shared.events.emit(Event::Stored { took: shared.clock.elapsed().saturating_sub(began) });
     for (first_attempt, submitted) in first_attempts.into_iter().zip(&submitted) {
         first_attempt.follow(shared, submitted);
     }

@@ -169,7 +169,7 @@ async fn the_same_key_is_one_task() {
     let first = world.submit("k", Spec::default()).await;
     let same = world.draft("k", Spec::default()).await;
     let mut other = same.clone();
-    other.fingerprint.0[0] ^= 1;
+    other.fingerprint.hash[0] ^= 1;
     let answers = world.engine.submit(vec![same, other]).await.unwrap();
     assert!(matches!(&answers[0], Submitted::Replayed(task) if task.id == first.id), "{answers:?}");
     assert!(matches!(&answers[1], Submitted::KeyReused(id) if *id == first.id), "{answers:?}");

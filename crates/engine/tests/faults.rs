@@ -7,13 +7,14 @@ mod world;
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_core::idempotency::{ExecutionId, RecordKey, RequestHash, Reserve};
 use redrive_core::policy::Spec;
-use redrive_core::{ErrorType, Outcome, Reason, Status, Task};
-use redrive_engine::Options;
+use redrive_core::{ErrorType, Outcome, Reason, RecordName, Status, Task};
 use redrive_engine::clock::Clock;
-use redrive_store::{Next, Settled, Settlement, Store, memory::MemoryStore};
+use redrive_engine::{Options, Steps};
+use redrive_store::{Next, Reservation, Settled, Settlement, Store, memory::MemoryStore};
 use world::{
-    FailingStore, Hold, PausedClock, Reply, World, attempts, claim_as_another, lane, tenant,
+    FailingStore, Hold, PausedClock, Reply, World, attempts, claim_as_another, lane, tenant, unguarded,
     world_with_a_task_in_the_store,
 };
 
@@ -198,6 +199,68 @@ async fn ended_tasks_are_removed_after_their_retention() {
     assert!(world.store.reads().task(tenant(), task.id).await.unwrap().is_some());
     world.clock.sleep(day * 2).await;
     assert!(world.store.reads().task(tenant(), task.id).await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_that_have_expired_are_removed() {
+    let world = World::new().await;
+    let hour = Duration::from_secs(3600);
+    let key = RecordKey {
+        tenant: tenant(),
+        operation: "pay".parse().unwrap(),
+        name: RecordName::try_new("order-7").unwrap(),
+    };
+    let ask = Reserve {
+        request_hash: RequestHash([1; 32]),
+        execution: ExecutionId::from_u128(1),
+        lease: hour,
+        retention: 24 * hour,
+        is_complete: false,
+    };
+    world.store.records().reserve_one(key.clone(), ask, world.engine.now()).await.unwrap();
+    world.clock.sleep(24 * hour).await;
+    assert!(world.store.records().read(key, world.engine.now()).await.unwrap().is_some());
+    world.clock.sleep(3 * hour).await;
+    let left = world.store.records().clean(world.engine.now(), 10).await.unwrap();
+    assert_eq!(left, 0, "the engine has removed it already");
+}
+
+#[tokio::test(start_paused = true)]
+async fn ended_tasks_are_removed_while_there_are_more_expired_records_than_one_pass_takes() {
+    let steps = Steps { clean: 1, ..Steps::default() };
+    let world = World::with(Options { steps, ..unguarded() }).await;
+    let task = world.submit("k", Spec::default()).await;
+    world.ended(task.id).await;
+    let (second, week) = (Duration::from_secs(1), Duration::from_secs(7 * 24 * 3600));
+    let reservation = |at: u128| Reservation {
+        key: RecordKey {
+            tenant: tenant(),
+            operation: "pay".parse().unwrap(),
+            name: RecordName::try_new(format!("order-{at}")).unwrap(),
+        },
+        ask: Reserve {
+            request_hash: RequestHash([1; 32]),
+            execution: ExecutionId::from_u128(at),
+            lease: second,
+            retention: week - second,
+            is_complete: false,
+        },
+    };
+    world.store.records().reserve((0..1_500).map(reservation).collect(), world.engine.now()).await.unwrap();
+    world.clock.sleep(week).await;
+    let mut seconds = 0;
+    while world.store.reads().task(tenant(), task.id).await.unwrap().is_some() {
+        world.clock.sleep(second).await;
+        seconds += 1;
+        assert!(seconds < 1_000, "the task is not removed");
+    }
+    let counts = async || world.store.records().counts(tenant(), None, 1, 10_000).await.unwrap();
+    // One pass takes 1,000, and the next one may have begun.
+    let left = counts().await[0].in_progress;
+    assert!((1..=500).contains(&left), "the task waited for all records, or a pass is shorter: {left}");
+    // The rest follows without the pause between two passes.
+    world.clock.sleep(second * 60).await;
+    assert!(counts().await.is_empty(), "{:?}", counts().await);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::{Mismatch, all, apply};
 
 /// The parts of the tree that cargo needs.
-const COPIED: [&str; 5] = [".cargo", "Cargo.lock", "Cargo.toml", "crates", "xtask"];
+const COPIED: [&str; 6] = [".cargo", "Cargo.lock", "Cargo.toml", "crates", "examples", "xtask"];
 
 /// Marks the copy as one: [`crate::IS_PLANTED`].
 const IS_PLANTED: (&str, &str, &str) =

@@ -4,7 +4,8 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    completions, config, dependencies, doctor, lint, migrate, nodes, outbox, policies, send, serve, simulate, tasks,
+    completions, config, dependencies, doctor, idempotency, inbox, lint, migrate, nodes, outbox, policies, send, serve,
+    simulate, tasks,
 };
 use crate::exit::{EXIT_CODES, Exit, LINT_EXIT_CODES, SIMULATE_EXIT_CODES, report};
 
@@ -41,6 +42,12 @@ enum Command {
     /// List, watch, pause and limit dependencies, and control their circuit breakers
     #[command(subcommand)]
     Dependencies(dependencies::Command),
+    /// List, show, count and delete idempotency records
+    #[command(subcommand)]
+    Idempotency(idempotency::Command),
+    /// Count the events that consumers have seen
+    #[command(subcommand)]
+    Inbox(inbox::Command),
     /// Check retry policies and service declarations against the retry standard
     Lint(lint::Args),
     /// Simulate what retry policies do to a dependency during an outage
@@ -105,6 +112,8 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Tasks(command) => tasks::run(command),
         Command::Policies(command) => policies::run(command),
         Command::Dependencies(command) => dependencies::run(command),
+        Command::Idempotency(command) => idempotency::run(command),
+        Command::Inbox(command) => inbox::run(command),
         Command::Lint(args) => lint::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Nodes(args) => nodes::run(args),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use bytes::Bytes;
 
-use crate::output::{Output, notice};
+use crate::output::{Output, error_notice};
 
 /// How the program exits. Scripts rely on the codes: they never change their meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum Exit {
     NotDelivered = 3,
     /// The wait timed out before the task ended.
     WaitTimedOut = 4,
-    /// There is no such task or policy.
+    /// There is no such task, policy, dependency or record.
     NotFound = 5,
     /// The server could not be reached.
     Unreachable = 6,
@@ -39,7 +39,7 @@ Exit codes:
   2    usage error
   3    the task ended FAILED, EXHAUSTED or CANCELLED
   4    the wait timed out
-  5    no such task or policy
+  5    no such task, policy, dependency or record
   6    the server could not be reached
   78   bad configuration
   130  interrupted";
@@ -104,12 +104,12 @@ pub fn report(error: &anyhow::Error, wants_json: bool) -> Exit {
         // The reader closed the pipe (`| head`): that is not an error.
         return Exit::Done;
     }
-    notice(format!("error: {error:#}"));
+    error_notice(format!("{error:#}"));
     let document = error.downcast_ref::<ExitError>().and_then(|failure| failure.document.as_ref());
     if let Some(document) = document.filter(|_| wants_json)
         && let Err(error) = Output::standard().json(document)
     {
-        notice(format!("error: {error:#}"));
+        error_notice(format!("{error:#}"));
     }
     exit_of(error)
 }

@@ -1,4 +1,4 @@
-//! The context of every operation: the engine and the limits.
+//! The context of every operation: the engine, the limits, and what operations share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,6 +6,8 @@ use std::time::Duration;
 use redrive_engine::Handle;
 use tokio::sync::Semaphore;
 
+use crate::idempotency;
+use crate::metrics::Metrics;
 use crate::standard::Standard;
 use crate::wire::Secrets;
 
@@ -14,7 +16,7 @@ use crate::wire::Secrets;
 /// either.
 const PAGES_AT_ONCE: usize = 8;
 
-/// The context of every operation: the engine, the limits, the retry standard and the secret names.
+/// The context of every operation. Its clones share the counters and the callers that wait.
 #[derive(Clone)]
 pub struct App {
     /// The running engine.
@@ -25,8 +27,18 @@ pub struct App {
     pub standard: Standard,
     /// Which names of headers and parameters are secret.
     pub secrets: Secrets,
-    /// Permits to read a page of tasks.
+    /// Permits to read a page of tasks or records.
     pub pages: Arc<Semaphore>,
+    /// How long idempotency records are kept, and how long executions may take.
+    pub idempotency: idempotency::Settings,
+    /// Counts the answers to calls for idempotency records.
+    pub totals: Arc<idempotency::Totals>,
+    /// The callers that wait for an idempotency record.
+    pub record_waiters: Arc<idempotency::Waiters>,
+    /// Counts the engine's events: the same value is one of its sinks.
+    pub metrics: Arc<Metrics>,
+    /// The name of this process among those over one store.
+    pub node: String,
 }
 
 impl App {
@@ -38,6 +50,11 @@ impl App {
             standard: Standard::Off,
             secrets: Secrets::default(),
             pages: Arc::new(Semaphore::new(PAGES_AT_ONCE)),
+            idempotency: idempotency::Settings::default(),
+            totals: Arc::default(),
+            record_waiters: Arc::default(),
+            metrics: Arc::default(),
+            node: String::new(),
         }
     }
 }
@@ -63,7 +80,7 @@ pub struct Limits {
     pub label_name_chars: usize,
     /// The most characters of a label's value. 256 by default.
     pub label_value_chars: usize,
-    /// The most tasks in a batch. 1,000 by default.
+    /// The most tasks, records or events in a batch. 1,000 by default.
     pub batch_tasks: usize,
     /// The most bytes of a batch, as it is sent. 32 MiB by default.
     pub batch_bytes: usize,

@@ -5,7 +5,9 @@
 //! | [`operations`] | the operations, one file each, over the engine's handle |
 //! | [`wire`] | the JSON documents of requests and answers, and their schemas |
 //! | [`Caller`] | who calls an operation: a tenant and a name |
-//! | `intake` | validates a submission and makes a draft of it that the engine accepts |
+//! | [`idempotency`] | settings, counters and waiting callers of idempotency records |
+//! | `intake` | validates submissions and reservations, and makes values of them that the engine and the store accept |
+//! | [`metrics`] | what Prometheus reads: counts of the engine's events, and readings of its state |
 //! | `percent` | strict percent-decoding |
 //! | `standard` | which rules of the retry standard a policy breaks, and whether that is refused |
 //! | [`rest`] | HTTP: connections, routes, problem details, `/openapi.json`, the reference page |
@@ -17,7 +19,9 @@
 
 mod app;
 mod caller;
+pub mod idempotency;
 mod intake;
+pub mod metrics;
 mod operation_error;
 pub mod operations;
 mod percent;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use redrive_core::idempotency::{RecordKey, State};
 use redrive_core::task::PolicyRef;
-use redrive_core::{PolicyId, Status, TaskId};
+use redrive_core::{PolicyId, Status, TaskId, Timestamp};
 use redrive_engine::bodies::BodyError;
 use redrive_store as store;
 
@@ -32,9 +33,48 @@ pub enum OperationError {
     /// Two different idempotency keys were given for one submission.
     #[error("the document's idempotencyKey and the Idempotency-Key header differ")]
     KeysDiffer,
+    /// What was given as an idempotency key is not one.
+    #[error("{field} {message}")]
+    InvalidKey {
+        /// Where it was given.
+        field: String,
+        /// The rule that it breaks.
+        message: String,
+    },
     /// The idempotency key belongs to a task with another request.
     #[error("the idempotency key belongs to task {0}, which has another request")]
     KeyReused(TaskId),
+    /// The idempotency key belongs to a record of another request.
+    #[error("the idempotency key was used for another request")]
+    RecordKeyReused,
+    /// Another execution of the operation is under way.
+    #[error("another execution with this key is under way; unless it ends before, another one may take over in {} s", seconds(*.retry_in))]
+    RecordInProgress {
+        /// The record.
+        key: RecordKey,
+        /// When another execution may take over.
+        lease_until: Timestamp,
+        /// When that is, from now on.
+        retry_in: Duration,
+    },
+    /// Another execution owns the record.
+    #[error("another execution owns the record, or did since: nothing was changed")]
+    Fenced,
+    /// The record of this owner has ended before, in another way.
+    #[error("the record of this execution has ended before and is {}: nothing was changed", .0.name())]
+    RecordEnded(State),
+    /// There is no such record.
+    #[error("there is no idempotency record {0:?}")]
+    NoSuchRecord(String),
+    /// The record has changed since the caller saw it.
+    #[error("the record is not the one that If-Match names: it has changed since")]
+    RecordChanged,
+    /// The time is not known well enough to judge leases.
+    #[error("this node's time is uncertain at the moment, so it cannot judge whether a lease is over")]
+    TimeUncertain,
+    /// There is no task with this idempotency key.
+    #[error("there is no task with the idempotency key {0:?}")]
+    NoTaskWithKey(String),
     /// A submission names a policy that does not exist.
     #[error("there is no policy {id:?}")]
     UnknownPolicy {
@@ -166,6 +206,9 @@ impl OperationError {
             OperationError::TooLarge { field, limit_bytes } => {
                 OperationError::TooLarge { field: inside(field), limit_bytes }
             }
+            OperationError::InvalidKey { field, message } => {
+                OperationError::InvalidKey { field: inside(field), message }
+            }
             OperationError::UnknownPolicy { field, id } => OperationError::UnknownPolicy { field: inside(field), id },
             OperationError::UnknownBody { field, body_ref } => {
                 OperationError::UnknownBody { field: inside(field), body_ref }
@@ -186,6 +229,11 @@ impl From<BodyError> for OperationError {
             error => OperationError::Bodies(error),
         }
     }
+}
+
+/// Whole seconds, rounded up, at least 1.
+pub(crate) fn seconds(wait: Duration) -> u128 {
+    wait.as_millis().div_ceil(1_000).max(1)
 }
 
 fn rules(findings: &[ShownFinding]) -> String {

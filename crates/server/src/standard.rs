@@ -1,12 +1,16 @@
-//! Checks policies and submissions against the retry standard, and refuses them where it is enforced.
+//! Checks policies, submissions and retentions against the retry standard, and refuses them where it is enforced.
 //!
 //! Not here: the rules (`redrive_standard::rules`).
 
+use std::time::Duration;
+
+use redrive_core::duration::duration_text;
 use redrive_core::policy::Spec;
 use redrive_core::{Date, Request, Timestamp};
 use redrive_engine::policies::Resolved;
-use redrive_standard::rules::{self, Finding, Step};
+use redrive_standard::rules::{self, Check, Finding, Step};
 
+use crate::idempotency::Settings;
 use crate::operation_error::OperationError;
 use crate::wire::ShownFinding;
 
@@ -56,9 +60,50 @@ impl Standard {
         self.admit(findings.iter().map(ShownFinding::of).collect())
     }
 
+    /// Refuses keys or event ids that are kept for too short a time, where the standard is enforced.
+    pub(crate) fn judge_retention(self, kept: Kept, field: &str, retention: Duration) -> Result<(), OperationError> {
+        let (check, least) = match kept {
+            Kept::Keys => ("key-retention", Settings::STANDARD_RETENTION),
+            Kept::Events => ("dedupe-retention", Settings::STANDARD_WINDOW),
+        };
+        let Some(check) = Check::named(check).filter(|_| self == Standard::Enforce && retention < least) else {
+            return Ok(());
+        };
+        let (given, wanted) = (duration_text(retention), duration_text(least));
+        Err(OperationError::BreaksStandard(vec![ShownFinding {
+            rule: check.rule.id(),
+            check: check.id,
+            gate: check.gate.as_str(),
+            field: field.to_owned(),
+            wrong: format!("{} are kept for {given}, at least {wanted} are asked for", kept.name()),
+            why: check.why,
+            fix: format!("let {field} be at least {}, or leave it out", least.as_millis()),
+            approval: None,
+            breaks_a_must: true,
+        }]))
+    }
+
     fn admit(self, findings: Vec<ShownFinding>) -> Result<Vec<ShownFinding>, OperationError> {
         let is_refused = self == Standard::Enforce && findings.iter().any(|finding| finding.breaks_a_must);
         if is_refused { Err(OperationError::BreaksStandard(findings)) } else { Ok(findings) }
+    }
+}
+
+/// What is kept so that duplicates are recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// Idempotency keys.
+    Keys,
+    /// Ids of events.
+    Events,
+}
+
+impl Kept {
+    fn name(self) -> &'static str {
+        match self {
+            Kept::Keys => "keys",
+            Kept::Events => "event ids",
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use std::thread::Thread;
 
 use async_trait::async_trait;
 use redrive_core::guards::Controls;
+use redrive_core::idempotency::{Operation, Record, RecordKey, Reserved};
 use redrive_core::policy::Spec;
 use redrive_core::request::Fingerprint;
 use redrive_core::task::PolicyRef;
@@ -76,6 +77,15 @@ passed_on! {
         bring_forward(tasks: Vec<TaskKey>, now: Timestamp) -> Answers<BringForwardOutcome>;
         replay(tasks: Vec<TaskKey>, now: Timestamp) -> Answers<ReplayOutcome>;
         suppress(tasks: Vec<Suppression>, now: Timestamp) -> Answers<SuppressOutcome>;
+    }
+    Records of records {
+        reserve(reservations: Vec<Reservation>, now: Timestamp) -> Answers<Reserved>;
+        change(changes: Vec<RecordChange>, now: Timestamp) -> Answers<RecordChanged>;
+        read(key: RecordKey, now: Timestamp) -> Option<Record>;
+        list(query: RecordQuery) -> RecordPage;
+        delete(key: RecordKey, seen: Option<SeenRecord>, now: Timestamp) -> DeletedRecord;
+        counts(tenant: TenantId, after: Option<Operation>, limit: usize, most: u32) -> Vec<OperationCounts>;
+        clean(now: Timestamp, limit: usize) -> usize;
     }
     LaneControls of controls {
         replace(lane: Lane, expected: Controls, new: Controls) -> bool;

@@ -31,6 +31,7 @@ pub fn shrink(plan: &Plan, violation: Violation, most_runs: usize, run: impl Fn(
     let later = |part: &Part| match *part {
         Part::Fault(number) => plan.faults.iter().any(|fault| fault.number == number && fault.at > until),
         Part::Errand(number) => plan.errands.iter().any(|errand| errand.number == number && errand.at > until),
+        Part::Record(number) => plan.records.iter().any(|errand| errand.number == number && errand.at > until),
         Part::FollowUp(..) => false,
     };
     let after: Vec<Part> = shrunk.keep.0.iter().copied().filter(later).collect();

@@ -55,6 +55,10 @@ tally! {
     takeovers: "attempts cut off or taken over",
     /// Settlements that came too late.
     leases_lost: "settlements refused by the fence",
+    /// Reservations of idempotency records.
+    reservations: "reservations of idempotency records",
+    /// Changes of idempotency records by owners that were replaced.
+    fenced: "changes of idempotency records that were fenced",
     /// Tasks that were delivered.
     succeeded: "tasks delivered",
     /// Tasks that ended as dead letters.

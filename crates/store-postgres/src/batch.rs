@@ -5,15 +5,18 @@
 //! There is no timer and no window to tune.
 //!
 //! A batch is one transaction. If PostgreSQL refuses it, each call is tried alone, so that no call fails because of
-//! another. That runs beside the next batches, and so does finding out whether a batch was committed when its answer
-//! was lost. So other calls are not delayed.
+//! another; of calls for records, the items of each key. So are those whose rows another transaction has locked: the others
+//! are written at once. That runs beside the next batches, and so does finding out whether a batch was committed when its
+//! answer was lost. So other calls are not delayed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream;
+use redrive_core::idempotency::RecordKey;
 use redrive_store::{Error, Liveness};
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -37,10 +40,19 @@ const LOCKED_FOR: Duration = Duration::from_secs(5);
 /// The first and the longest pause between two such retries.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// How many calls of one batch are tried alone at a time.
+/// How many calls, or keys, of one batch are tried alone at a time.
 const ALONE: usize = 8;
 /// The most batches of one writer that are repeated beside new batches; beyond that, new batches wait.
 const REPEATS_AT_ONCE: usize = 16;
+
+/// What a statement does about rows that another transaction has locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Locks {
+    /// It leaves them, if the kind of work can.
+    Skip,
+    /// It waits for them, at most for the lock timeout.
+    Wait,
+}
 
 /// The work of a batch: one kind of call.
 pub(crate) trait Work: Send + Sync + 'static {
@@ -56,12 +68,24 @@ pub(crate) trait Work: Send + Sync + 'static {
     /// The approximate size of an item in bytes.
     fn size(item: &Self::Item) -> usize;
 
-    /// Runs all items in one transaction and returns the answers in order.
+    /// The key that items share which are tried together, in their order. `None`: a call is tried as a whole.
+    fn key(_: &Self::Item) -> Option<&RecordKey> {
+        None
+    }
+
+    /// The answer for an item that failed; otherwise its call fails.
+    fn failed(error: Error) -> Result<Self::Answer, Error> {
+        Err(error)
+    }
+
+    /// Runs all items in one transaction and returns the answers in order; `None` for an item that was left because of
+    /// [`Locks::Skip`].
     fn run(
         &self,
-        connection: &Connection,
+        connection: &mut Connection,
         items: &[&Self::Item],
-    ) -> impl Future<Output = Result<Vec<Self::Answer>, PostgresError>> + Send;
+        locks: Locks,
+    ) -> impl Future<Output = Result<Vec<Option<Self::Answer>>, PostgresError>> + Send;
 }
 
 /// Connections for batches, and for batches that are repeated until their outcome is known.
@@ -187,22 +211,28 @@ async fn next_batch<W: Work>(incoming: &mut mpsc::Receiver<Call<W>>) -> Vec<Call
     calls
 }
 
+/// A call and the answers that its items have so far.
+type Undecided<W> = (Call<W>, Vec<Option<<W as Work>::Answer>>);
+
 /// The calls of a batch that have not been answered.
 enum Unanswered<W: Work> {
     /// One of the calls was refused, and so none was written.
     Refused(Vec<Call<W>>),
     /// It is unknown whether they were written.
     InDoubt(Vec<Call<W>>),
+    /// The items without an answer have rows that another transaction has locked. The others were written.
+    Held(Vec<Undecided<W>>),
 }
 
 /// Writes a batch and answers its calls. Returns those whose repetition would delay the next batch.
 async fn write<W: Work>(pool: &Pool, work: &W, calls: Vec<Call<W>>) -> Option<Unanswered<W>> {
     let outcome = {
         let items: Vec<&W::Item> = calls.iter().flat_map(|call| &call.items).collect();
-        call!(*pool, |connection| work.run(connection, &items))
+        call!(*pool, |connection| work.run(connection, &items, Locks::Skip))
     };
     match outcome {
-        Err(failure) if failure.is_refusal() && (calls.len() > 1 || failure.is_lock_timeout()) => {
+        Ok(answers) => answer_decided(calls, answers).map(Unanswered::Held),
+        Err(failure) if failure.is_refusal() && (failure.is_lock_timeout() || units(&calls).len() > 1) => {
             tracing::debug!(%failure, calls = calls.len(), doing = W::DOING, "refused together, trying each alone");
             Some(Unanswered::Refused(calls))
         }
@@ -210,38 +240,104 @@ async fn write<W: Work>(pool: &Pool, work: &W, calls: Vec<Call<W>>) -> Option<Un
             tracing::debug!(%failure, calls = calls.len(), doing = W::DOING, "finding out what happened");
             Some(Unanswered::InDoubt(calls))
         }
-        outcome => {
-            answer_all(calls, outcome);
+        Err(failure) => {
+            answer_all(calls, Err(failure));
             None
         }
     }
 }
 
+/// Answers the calls whose items are all decided, and returns the others.
+fn answer_decided<W: Work>(calls: Vec<Call<W>>, answers: Vec<Option<W::Answer>>) -> Option<Vec<Undecided<W>>> {
+    let (mut answers, mut held) = (answers.into_iter(), Vec::new());
+    for call in calls {
+        let own: Vec<Option<W::Answer>> = answers.by_ref().take(call.items.len()).collect();
+        if own.iter().any(Option::is_none) {
+            held.push((call, own));
+        } else {
+            answer(call, Ok(own.into_iter().flatten().collect()));
+        }
+    }
+    Some(held).filter(|held| !held.is_empty())
+}
+
+/// The places of items, a call and an item of it, that are tried together: those of a key, or of a call without keys.
+fn units<W: Work>(calls: &[Call<W>]) -> Vec<Vec<(usize, usize)>> {
+    let mut units: BTreeMap<Option<&RecordKey>, Vec<(usize, usize)>> = BTreeMap::new();
+    let mut whole_calls = Vec::new();
+    for (number, call) in calls.iter().enumerate() {
+        let places = |at| (number, at);
+        match call.items.first().and_then(W::key) {
+            None => whole_calls.push((0..call.items.len()).map(places).collect()),
+            Some(_) => {
+                for (at, item) in call.items.iter().enumerate() {
+                    units.entry(W::key(item)).or_default().push(places(at));
+                }
+            }
+        }
+    }
+    whole_calls.extend(units.into_values());
+    whole_calls
+}
+
 impl<W: Work> Unanswered<W> {
     async fn repeat_until_answered(self, pool: Pool, work: Arc<W>) {
+        let undecided = |calls: Vec<Call<W>>| {
+            let none = |call: &Call<W>| call.items.iter().map(|_| None).collect();
+            calls.into_iter().map(|call| (none(&call), call)).map(|(none, call)| (call, none)).collect()
+        };
         let (calls, is_in_doubt) = match self {
-            Unanswered::Refused(calls) => (calls, false),
+            Unanswered::Refused(calls) => (undecided(calls), false),
+            Unanswered::Held(calls) => (calls, false),
             Unanswered::InDoubt(calls) => {
                 let outcome = {
                     let items: Vec<&W::Item> = calls.iter().flat_map(|call| &call.items).collect();
-                    run_until_known(&pool, &*work, &items, Doubt { is_in_doubt: true, is_alone: calls.len() == 1 })
-                        .await
+                    let is_alone = units(&calls).len() == 1;
+                    run_until_known(&pool, &*work, &items, Doubt { is_in_doubt: true, is_alone }).await
                 };
                 match outcome {
-                    Err(failure) if failure.is_refusal() && calls.len() > 1 => (calls, true),
+                    Err(failure) if failure.is_refusal() && units(&calls).len() > 1 => (undecided(calls), true),
                     outcome => return answer_all(calls, outcome),
                 }
             }
         };
-        let (pool, work) = (&pool, &*work);
-        let alone = |call: Call<W>| async move {
-            let outcome = {
-                let items: Vec<&W::Item> = call.items.iter().collect();
-                run_until_known(pool, work, &items, Doubt { is_in_doubt, is_alone: true }).await
-            };
-            answer(call, outcome.map_err(|failure| failure.into_error(W::DOING)));
+        try_each_alone(&pool, &*work, calls, is_in_doubt).await;
+    }
+}
+
+/// Runs the items that have no answer, those of each unit together, and answers each call when its last item has an answer.
+async fn try_each_alone<W: Work>(pool: &Pool, work: &W, calls: Vec<Undecided<W>>, is_in_doubt: bool) {
+    let (calls, mut decided): (Vec<Call<W>>, Vec<_>) = calls.into_iter().unzip();
+    let mut alone = units(&calls);
+    for unit in &mut alone {
+        unit.retain(|(call, at)| decided[*call][*at].is_none());
+    }
+    let mut calls: Vec<Option<Call<W>>> = calls.into_iter().map(Some).collect();
+    alone.retain(|unit| !unit.is_empty());
+    let items: Vec<Vec<W::Item>> = calls.iter_mut().flatten().map(|call| std::mem::take(&mut call.items)).collect();
+    let items = &items;
+    let runs = alone.into_iter().map(|unit| async move {
+        let own: Vec<&W::Item> = unit.iter().map(|(call, at)| &items[*call][*at]).collect();
+        let outcome = run_until_known(pool, work, &own, Doubt { is_in_doubt, is_alone: true }).await;
+        (unit, outcome.map_err(|failure| failure.into_error(W::DOING)))
+    });
+    let mut runs = stream::iter(runs).buffer_unordered(ALONE);
+    while let Some((unit, outcome)) = runs.next().await {
+        let answers: Vec<Result<W::Answer, Error>> = match outcome {
+            Ok(answers) => answers.into_iter().map(Ok).collect(),
+            Err(error) => unit.iter().map(|_| W::failed(error.clone())).collect(),
         };
-        stream::iter(calls).for_each_concurrent(ALONE, alone).await;
+        for ((call, at), given) in unit.into_iter().zip(answers) {
+            match given {
+                Ok(given) => decided[call][at] = Some(given),
+                Err(error) => calls[call].take().into_iter().for_each(|call| answer(call, Err(error.clone()))),
+            }
+            if decided[call].iter().all(Option::is_some)
+                && let Some(done) = calls[call].take()
+            {
+                answer(done, Ok(std::mem::take(&mut decided[call]).into_iter().flatten().collect()));
+            }
+        }
     }
 }
 
@@ -263,9 +359,12 @@ async fn run_until_known<W: Work>(
 ) -> Result<Vec<W::Answer>, PostgresError> {
     let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
     loop {
-        let failure = match call!(*pool, |connection| work.run(connection, items)) {
+        let failure = match call!(*pool, |connection| work.run(connection, items, Locks::Wait)) {
             Err(failure) => failure,
-            known => return known,
+            Ok(answers) => {
+                let left = || PostgresError::corrupt("a batch", "an item has no answer");
+                return answers.into_iter().collect::<Option<Vec<_>>>().ok_or_else(left);
+            }
         };
         is_in_doubt |= failure.is_in_doubt();
         let is_locked = is_alone && failure.is_lock_timeout();

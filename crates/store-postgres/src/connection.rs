@@ -237,6 +237,48 @@ impl Connection {
         Ok(self.client.batch_execute(begin).await?)
     }
 
+    /// Opens a transaction and runs its first statement, in one round trip.
+    pub(crate) async fn begin_with(
+        &mut self,
+        sql: &'static str,
+        arguments: &[Argument<'_>],
+    ) -> Result<Vec<Row>, PostgresError> {
+        let statement = self.statement(sql, arguments).await?;
+        self.is_in_transaction = true;
+        let begin = match &self.mode {
+            Mode::Session { .. } => "BEGIN",
+            Mode::Pooled { begin } => begin,
+        };
+        let (begun, rows) = join(self.client.batch_execute(begin), self.send(statement, sql, arguments)).await;
+        begun?;
+        rows
+    }
+
+    /// Runs the last statement of the open transaction and commits, in one round trip. If the statement fails, the
+    /// transaction is rolled back.
+    pub(crate) async fn commit_with(
+        &mut self,
+        sql: &'static str,
+        arguments: &[Argument<'_>],
+    ) -> Result<Vec<Row>, PostgresError> {
+        let statement = self.statement(sql, arguments).await?;
+        let (rows, ended) = join(self.send(statement, sql, arguments), self.client.batch_execute("COMMIT")).await;
+        self.is_in_transaction = ended.is_err();
+        let rows = rows?;
+        ended?;
+        Ok(rows)
+    }
+
+    /// Ends the transaction, if one is open, without a change. Its locks are released without a write to the disk.
+    pub(crate) async fn roll_back(&mut self) -> Result<(), PostgresError> {
+        if !self.is_in_transaction {
+            return Ok(());
+        }
+        let ended = self.client.batch_execute("ROLLBACK").await;
+        self.is_in_transaction = ended.is_err();
+        Ok(ended?)
+    }
+
     /// Commits if `outcome` is `Ok`, rolls back otherwise.
     pub(crate) async fn end<T>(&mut self, outcome: Result<T, PostgresError>) -> Result<T, PostgresError> {
         let end = if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" };

@@ -38,6 +38,7 @@ mod options;
 mod pool;
 mod pool_sizes;
 mod postgres_error;
+mod records;
 mod schema;
 mod shared;
 mod store;

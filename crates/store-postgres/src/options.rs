@@ -25,7 +25,8 @@ pub struct Options {
     pub node: NodeId,
     /// The most connections, without the one for LISTEN; [`FEWEST_CONNECTIONS`](crate::FEWEST_CONNECTIONS) at least.
     pub connections: usize,
-    /// How many transactions write submissions at a time; as many more write settlements.
+    /// How many transactions write submissions at a time; as many more write settlements. Reservations and changes of
+    /// idempotency records have as many writers each, which use the same connections.
     pub writers: usize,
     /// The timeout of a call.
     pub call_timeout: Duration,

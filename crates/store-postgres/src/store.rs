@@ -8,7 +8,7 @@ use redrive_core::{Class, Lane, Timestamp};
 use redrive_store::{DepartedNodes, Error, LaneDue, Liveness, NewTask, NodeId, Settled, Submitted};
 use tokio::task::JoinSet;
 
-use crate::batch::{Batches, Pools, Work, Writing};
+use crate::batch::{Batches, Locks, Pools, Work, Writing};
 use crate::connection::Connection;
 use crate::fence::Fence;
 use crate::floors::Floors;
@@ -21,6 +21,7 @@ use crate::ops::settle::WaitsAgain;
 use crate::options::Options;
 use crate::pool::Pool;
 use crate::postgres_error::PostgresError;
+use crate::records::{Changes, Reserves};
 use crate::take_back::{take_back_again_and_again, take_back_at_start};
 use crate::upkeep::Upkeep;
 
@@ -51,6 +52,8 @@ pub struct PostgresStore {
 pub(crate) struct Writers {
     pub(crate) submits: Batches<Submits>,
     pub(crate) settles: Batches<Settles>,
+    pub(crate) reserves: Batches<Reserves>,
+    pub(crate) changes: Batches<Changes>,
 }
 
 pub(crate) struct Submits {
@@ -68,7 +71,12 @@ impl Work for Submits {
         item.size()
     }
 
-    async fn run(&self, connection: &Connection, items: &[&Self::Item]) -> Result<Vec<Self::Answer>, PostgresError> {
+    async fn run(
+        &self,
+        connection: &mut Connection,
+        items: &[&Self::Item],
+        _: Locks,
+    ) -> Result<Vec<Option<Self::Answer>>, PostgresError> {
         let writing = self.floors.writing();
         let outcome = ops::submit::submit(connection, self.node.as_str(), items).await;
         for (item, answer) in items.iter().zip(outcome.iter().flatten()) {
@@ -79,7 +87,7 @@ impl Work for Submits {
             }
         }
         writing.came_to(&outcome);
-        outcome
+        Ok(outcome?.into_iter().map(Some).collect())
     }
 }
 
@@ -98,7 +106,12 @@ impl Work for Settles {
         item.size()
     }
 
-    async fn run(&self, connection: &Connection, items: &[&Self::Item]) -> Result<Vec<Settled>, PostgresError> {
+    async fn run(
+        &self,
+        connection: &mut Connection,
+        items: &[&Self::Item],
+        _: Locks,
+    ) -> Result<Vec<Option<Settled>>, PostgresError> {
         let writing = self.floors.writing();
         let outcome = ops::settle::settle(connection, items).await;
         writing.came_to(&outcome);
@@ -111,7 +124,7 @@ impl Work for Settles {
         if answers.contains(&Settled::LeaseLost) {
             self.floors.forget_all();
         }
-        Ok(answers)
+        Ok(answers.into_iter().map(Some).collect())
     }
 }
 
@@ -142,6 +155,8 @@ impl PostgresStore {
         let writers = Arc::new(Writers {
             submits: Batches::start(&pools, options.writers, submits, &mut writing, &liveness),
             settles: Batches::start(&pools, options.writers, settles, &mut writing, &liveness),
+            reserves: Batches::start(&pools, options.writers, Reserves, &mut writing, &liveness),
+            changes: Batches::start(&pools, options.writers, Changes, &mut writing, &liveness),
         });
         Ok(PostgresStore {
             pool,

@@ -10,7 +10,7 @@ use crate::options::Options;
 use crate::sqlite_error::SqliteError;
 
 /// More than the number of statements in this crate: a statement is prepared once per connection.
-const STATEMENTS: usize = 128;
+const STATEMENTS: usize = 192;
 
 /// How long to wait for another connection's lock, such as that of an operator with a shell.
 const BUSY: Duration = Duration::from_secs(5);

@@ -1,9 +1,11 @@
 //! The store's contract: each call goes to the writer or to a reader.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use redrive_core::guards::Controls;
+use redrive_core::idempotency::{Operation, Record, RecordKey, Reserved};
 use redrive_core::request::Fingerprint;
 use redrive_core::task::PolicyRef;
 use redrive_core::{
@@ -14,7 +16,9 @@ use redrive_store::*;
 use crate::keys::KeyHash;
 use crate::ops;
 use crate::ops::by_key::Owner;
-use crate::store::SqliteStore;
+use crate::ops::records::change::EncodedChange;
+use crate::ops::records::reserve::HashedReservation;
+use crate::store::{SqliteStore, answer_each};
 use crate::writer::Writer;
 
 #[async_trait]
@@ -270,10 +274,80 @@ impl Health for SqliteStore {
         self.readers.run("finding what is set aside", move |reader| ops::set_aside::list(reader, limit)).await
     }
 
+    fn commits(&self) -> Option<CommitCounts> {
+        Some(self.writer.commits())
+    }
+
     async fn died(&self) -> &'static str {
         tokio::select! {
             () = self.writer.died() => "writer",
             name = self.liveness.died() => name,
         }
+    }
+}
+
+#[async_trait]
+impl Records for SqliteStore {
+    async fn reserve(&self, reservations: Vec<Reservation>, now: Timestamp) -> Result<Answers<Reserved>, Error> {
+        let reservations: Vec<_> = reservations.into_iter().map(HashedReservation::new).collect();
+        let doing = "reserving records";
+        self.gather(doing, move |writer| {
+            // For each run: the writer repeats a job whose commit has failed.
+            let bodies = RefCell::new(BodyAllowance::default());
+            answer_each(writer, doing, &reservations, |writer, reservation| {
+                let answer = ops::records::reserve::reserve(writer, reservation, now)?;
+                Ok(bodies.borrow_mut().limit(answer))
+            })
+        })
+        .await
+    }
+
+    async fn change(&self, changes: Vec<RecordChange>, now: Timestamp) -> Result<Answers<RecordChanged>, Error> {
+        let changes: Vec<_> = changes.into_iter().map(EncodedChange::new).collect::<Result<_, _>>()?;
+        self.change_records("changing records", changes, move |writer, change| {
+            ops::records::change::change(writer, change, now)
+        })
+        .await
+    }
+
+    async fn read(&self, key: RecordKey, now: Timestamp) -> Result<Option<Record>, Error> {
+        let (hash, name) = (KeyHash::of_record(&key), key.name.clone());
+        let candidates =
+            self.gather("finding a record", move |writer| ops::records::find::candidates(writer, &key, hash)).await?;
+        let Some(candidates) = candidates else { return Ok(None) };
+        let row = self
+            .readers
+            .run("reading a record", move |reader| ops::records::find::among(&reader.connection, &candidates, &name))
+            .await?;
+        Ok(row.map(|row| row.record).filter(|record| record.is_present(now)))
+    }
+
+    async fn list(&self, query: RecordQuery) -> Result<RecordPage, Error> {
+        self.read_around("listing records", move |reader, damaged| ops::records::list::list(reader, &query, damaged))
+            .await
+    }
+
+    async fn delete(&self, key: RecordKey, seen: Option<SeenRecord>, now: Timestamp) -> Result<DeletedRecord, Error> {
+        let hash = KeyHash::of_record(&key);
+        self.gather("deleting a record", move |writer| ops::records::delete::delete(writer, &key, hash, seen, now))
+            .await
+    }
+
+    async fn counts(
+        &self,
+        tenant: TenantId,
+        after: Option<Operation>,
+        limit: usize,
+        most: u32,
+    ) -> Result<Vec<OperationCounts>, Error> {
+        self.readers
+            .run("counting records", move |reader| {
+                ops::records::counts::counts(reader, &tenant, after.as_ref(), limit, most)
+            })
+            .await
+    }
+
+    async fn clean(&self, now: Timestamp, limit: usize) -> Result<usize, Error> {
+        self.gather("cleaning records", move |writer| ops::records::clean::clean(writer, now, limit)).await
     }
 }

@@ -5,9 +5,9 @@
 //! write-ahead log into the database file, so that no commit has to.
 //!
 //! Modules: `ops` has one file per operation of the contract, with its SQL. `writer` is what the writing thread owns:
-//! the connection, and the memory that must follow every rollback, which is `names` (small integers for lanes and
-//! policy versions), `keys` (the newest idempotency keys), `in_flight` and `counters`. `schema` has the tables and
-//! their migrations. `codec` converts rows into the domain's types.
+//! the connection, and the memory that must follow every rollback, which is `names` (small integers for lanes, policy
+//! versions and operations), `keys` (the newest idempotency keys, of tasks and of records), `in_flight` and `counters`.
+//! `schema` has the tables and their migrations. `codec` converts rows into the domain's types.
 //!
 //! Not here: any decision about retrying, any clock. The only decision of this crate is to end the process when the
 //! disk reports a failed sync (`failure`).

@@ -1,11 +1,13 @@
-//! Numbers for the names that occur in every row: tenants, lanes, policy versions.
+//! Numbers for the names that occur in every row: tenants, lanes, policy versions, operations.
 //!
 //! Each connection has its own cache, filled from what that connection can read. A committed number never changes its
 //! meaning, so an entry needs no invalidation. There are two exceptions, both in the writer: numbers that a batch added
-//! may be rolled back, and a deleted policy accepts no new tasks. In these cases the writer clears its cache.
+//! may be rolled back, and a deleted policy accepts no new tasks. In these cases the writer clears its cache. Operations
+//! are cached by the writer alone, because one that has no record left is removed and may come back with another number.
 
 use std::collections::HashMap;
 
+use redrive_core::idempotency::Operation;
 use redrive_core::task::PolicyRef;
 use redrive_core::{Dependency, Lane, PolicyId, TenantId};
 use rusqlite::{Connection, OptionalExtension};
@@ -30,6 +32,7 @@ pub(crate) struct Names {
     lanes: HashMap<i64, Lane>,
     version_keys: HashMap<(i64, PolicyRef), i64>,
     versions: HashMap<i64, PolicyRef>,
+    operation_keys: HashMap<(TenantId, Operation), i64>,
     /// Whether the open transaction assigned new numbers.
     grew: bool,
 }
@@ -171,6 +174,50 @@ impl Names {
         let key = LaneKey { lane: connection.last_insert_rowid(), tenant };
         remember(&mut self.lane_keys, lane.clone(), key);
         Ok(key)
+    }
+
+    /// The operation's number, if it has one. For the writer.
+    pub(crate) fn operation_key(
+        &mut self,
+        connection: &Connection,
+        tenant: &TenantId,
+        operation: &Operation,
+    ) -> Result<Option<i64>, SqliteError> {
+        let name = (tenant.clone(), operation.clone());
+        if let Some(&key) = self.operation_keys.get(&name) {
+            return Ok(Some(key));
+        }
+        let Some(tenant) = self.tenant_key(connection, tenant)? else { return Ok(None) };
+        let mut select = connection.prepare_cached("SELECT id FROM operations WHERE tenant = ?1 AND name = ?2")?;
+        let key = select.query_row((tenant, operation.to_string()), |row| row.get(0)).optional()?;
+        if let Some(key) = key {
+            remember(&mut self.operation_keys, name, key);
+        }
+        Ok(key)
+    }
+
+    /// The operation's number; a new one if it had none. For the writer.
+    pub(crate) fn operation_key_or_new(
+        &mut self,
+        connection: &Connection,
+        tenant: &TenantId,
+        operation: &Operation,
+    ) -> Result<i64, SqliteError> {
+        if let Some(key) = self.operation_key(connection, tenant, operation)? {
+            return Ok(key);
+        }
+        let number = self.tenant_key_or_new(connection, tenant)?;
+        self.grew = true;
+        let mut insert = connection.prepare_cached("INSERT INTO operations (tenant, name) VALUES (?1, ?2)")?;
+        insert.execute((number, operation.to_string()))?;
+        let key = connection.last_insert_rowid();
+        remember(&mut self.operation_keys, (tenant.clone(), operation.clone()), key);
+        Ok(key)
+    }
+
+    /// Forgets the numbers of operations, because one of them was removed.
+    pub(crate) fn forget_operations(&mut self) {
+        self.operation_keys.clear();
     }
 }
 

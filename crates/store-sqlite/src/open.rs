@@ -15,7 +15,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::checkpointer::Checkpointer;
 use crate::connection;
-use crate::keys::Keys;
+use crate::keys::{Keys, OF_RECORDS, OF_TASKS};
 use crate::location::Location;
 use crate::lock::{self, DirectoryLock};
 use crate::ops::expire_leases::expire_leases;
@@ -99,8 +99,9 @@ pub(crate) fn open(options: &Options) -> Result<Parts, OpenError> {
     start(&path, options, connection, keys, &lock).map_err(|source| OpenError::Database { path, source })
 }
 
-/// Migrates the database, takes back what was set aside, expires all leases, and reads the newest keys.
-fn prepare(connection: &mut Connection, path: &Path, options: &Options) -> Result<Keys, SqliteError> {
+/// Migrates the database, takes back what was set aside, expires all leases of tasks, and reads the newest keys: those of
+/// tasks, and those of idempotency records.
+fn prepare(connection: &mut Connection, path: &Path, options: &Options) -> Result<(Keys, Keys), SqliteError> {
     schema::migrate(connection)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let taken_back = take_back(&transaction)?;
@@ -112,14 +113,15 @@ fn prepare(connection: &mut Connection, path: &Path, options: &Options) -> Resul
     if leases > 0 {
         tracing::info!(tasks = leases, "tasks were in flight when the store was last used; their leases have ended");
     }
-    Keys::load(connection, path, options.recent_keys)
+    let load = |table| Keys::load(table, connection, path, options.recent_keys);
+    Ok((load(&OF_TASKS)?, load(&OF_RECORDS)?))
 }
 
 fn start(
     path: &Path,
     options: &Options,
     connection: Connection,
-    keys: Keys,
+    keys: (Keys, Keys),
     lock: &Arc<DirectoryLock>,
 ) -> Result<Parts, Error> {
     let failed = |error: rusqlite::Error| SqliteError::from(error).into_error("opening the database");

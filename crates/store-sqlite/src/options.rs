@@ -14,8 +14,9 @@ pub struct Options {
     pub readers: usize,
     /// Page cache of the writer; each reader has a quarter of it.
     pub cache_bytes: usize,
-    /// How many idempotency keys are kept in memory before they are moved to the index on disk. Up to twice as many are
-    /// held while they are moved. A restart reads as many tasks to find them again.
+    /// How many idempotency keys are kept in memory before they are moved to the index on disk: so many of tasks, and so
+    /// many of idempotency records. Up to twice as many are held while they are moved. A restart reads as many rows to find
+    /// them again.
     pub recent_keys: usize,
     /// The size of the write-ahead log at which the writer completes a checkpoint and starts the log over.
     pub wal_limit_bytes: u64,

@@ -79,14 +79,18 @@ impl SqliteStore {
         tasks: Vec<T>,
         change: impl Fn(&mut Writer, &T) -> Result<R, SqliteError> + Send + 'static,
     ) -> Result<Answers<R>, Error> {
-        self.write(doing, move |writer| {
-            let answer = |task| match change(writer, task) {
-                Err(failure) if failure.is_about_a_value() => Ok(Err(failure.into_error(doing))),
-                outcome => outcome.map(Ok),
-            };
-            tasks.iter().map(answer).collect()
-        })
-        .await
+        self.write(doing, move |writer| answer_each(writer, doing, &tasks, &change)).await
+    }
+
+    /// Changes idempotency records one by one in one transaction, in their order, before the rows of its tasks are
+    /// written. A row that cannot be read fails only its own record.
+    pub(crate) async fn change_records<T: Send + 'static, R: Send + 'static>(
+        &self,
+        doing: &'static str,
+        records: Vec<T>,
+        change: impl Fn(&mut Writer, &T) -> Result<R, SqliteError> + Send + 'static,
+    ) -> Result<Answers<R>, Error> {
+        self.gather(doing, move |writer| answer_each(writer, doing, &records, &change)).await
     }
 
     /// Runs a job on the writer that handles rows which are not written yet.
@@ -97,6 +101,19 @@ impl SqliteStore {
     ) -> Result<R, Error> {
         self.writer.run(move |writer| job(writer).map_err(|failure| failure.into_error(doing))).await
     }
+}
+
+pub(crate) fn answer_each<T, R>(
+    writer: &mut Writer,
+    doing: &str,
+    items: &[T],
+    change: impl Fn(&mut Writer, &T) -> Result<R, SqliteError>,
+) -> Result<Answers<R>, SqliteError> {
+    let answer = |item| match change(writer, item) {
+        Err(failure) if failure.is_about_a_value() => Ok(Err(failure.into_error(doing))),
+        outcome => outcome.map(Ok),
+    };
+    items.iter().map(answer).collect()
 }
 
 impl fmt::Debug for SqliteStore {

@@ -27,7 +27,9 @@ use crate::sqlite_error::SqliteError;
 pub(crate) struct Writer {
     pub(crate) connection: Connection,
     pub(crate) names: Names,
+    /// The keys of tasks, and those of idempotency records.
     pub(crate) keys: Keys,
+    pub(crate) record_keys: Keys,
     pub(crate) counters: Counters,
     pub(crate) in_flight: InFlight,
     pub(crate) unwritten: Unwritten,
@@ -75,7 +77,7 @@ impl<T> Deref for OneOf<T> {
 impl Writer {
     pub(crate) fn new(
         connection: Connection,
-        keys: Keys,
+        (keys, record_keys): (Keys, Keys),
         checkpointer: Checkpointer,
         pending_guards: PendingGuards,
     ) -> Self {
@@ -83,6 +85,7 @@ impl Writer {
             connection,
             names: Names::default(),
             keys,
+            record_keys,
             counters: Counters::default(),
             in_flight: InFlight::default(),
             unwritten: Unwritten::default(),
@@ -110,6 +113,7 @@ impl Writer {
     fn finish(&mut self) -> Result<(), SqliteError> {
         self.write_rows()?;
         self.keys.write_slice(&self.connection)?;
+        self.record_keys.write_slice(&self.connection)?;
         self.counters.write(&self.connection)?;
         if self.connection.total_changes() != self.changes_before {
             self.guards = self.pending_guards.take();
@@ -139,6 +143,7 @@ impl Backend for Writer {
     fn commit(&mut self) -> Result<(), Error> {
         self.finish().map_err(|failure| failure.into_error("committing a transaction"))?;
         self.keys.committed();
+        self.record_keys.committed();
         self.names.committed();
         self.guards.clear();
         if self.connection.total_changes() != self.changes_before {
@@ -149,6 +154,7 @@ impl Backend for Writer {
 
     fn rollback(&mut self) {
         self.keys.rolled_back();
+        self.record_keys.rolled_back();
         self.names.rolled_back();
         self.counters.clear();
         self.in_flight.rolled_back();

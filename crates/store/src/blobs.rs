@@ -12,18 +12,18 @@ use crate::Error;
 #[async_trait]
 pub trait Blobs: Send + Sync {
     /// Records an object for this content and returns the recorded one: an existing object for the same content, or
-    /// else `fresh`. The object is kept while a task refers to it, and for a while after `now` even without a task.
+    /// else `fresh`. The object is kept while a task or a record refers to it, and for a while after `now` even without one.
     /// Called *before* the object is written under its name, so that every object in storage is or was recorded here.
     async fn adopt(&self, tenant: TenantId, fresh: BodyRef, now: Timestamp) -> Result<BodyRef, Error>;
 
     /// The object that is recorded for this content.
     async fn find(&self, tenant: TenantId, hash: BodyHash) -> Result<Option<BodyRef>, Error>;
 
-    /// Condemns blobs that were last adopted before `adopted_before` and that no task refers to. Looks at no more than
-    /// `limit` blobs after `after`. No task can refer to a condemned blob from that commit on, so its object may be
+    /// Condemns blobs that were last adopted before `adopted_before` and that no task and no record refers to. Looks at no more than
+    /// `limit` blobs after `after`. Nothing can refer to a condemned blob from that commit on, so its object may be
     /// deleted at any later time. Every pass returns it again until it is [forgotten](Blobs::forget).
     ///
-    /// This and `submit` must exclude each other for the same blob: the one that commits second reads what the first
+    /// This and the calls that refer to a blob (`submit`, `settle`, `Records::change`) must exclude each other for the same blob: the one that commits second reads what the first
     /// one wrote.
     async fn condemn(&self, adopted_before: Timestamp, after: Option<Blob>, limit: usize) -> Result<Condemned, Error>;
 

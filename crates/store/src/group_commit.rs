@@ -15,10 +15,12 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::Error;
+use crate::commit_counts::CommitCounter;
+use crate::{CommitCounts, Error};
 
 /// What the writer thread owns, usually one connection. All methods are called on that thread.
 pub trait Backend: Send + 'static {
@@ -56,6 +58,7 @@ struct Shared<B> {
     closed: AtomicBool,
     /// The writer thread holds the other end and drops it last, after the backend.
     ended: watch::Receiver<()>,
+    commits: Arc<CommitCounter>,
 }
 
 impl<B: Backend> GroupCommit<B> {
@@ -64,14 +67,16 @@ impl<B: Backend> GroupCommit<B> {
         let (queue, incoming) = mpsc::channel(options.queue.max(1));
         let (ending, ended) = watch::channel(());
         let max_jobs = options.max_jobs_per_commit.max(1);
+        let commits = Arc::new(CommitCounter::default());
+        let counter = commits.clone();
         std::thread::Builder::new()
             .name(thread_name.to_owned())
             .spawn(move || {
-                write_until_closed(backend, incoming, max_jobs);
+                write_until_closed(backend, incoming, max_jobs, &counter);
                 drop(ending);
             })
             .map_err(|error| Error::Unavailable(format!("starting the writer thread: {error}")))?;
-        Ok(GroupCommit { shared: Arc::new(Shared { queue, closed: AtomicBool::new(false), ended }) })
+        Ok(GroupCommit { shared: Arc::new(Shared { queue, closed: AtomicBool::new(false), ended, commits }) })
     }
 
     /// Runs `job` inside the next transaction and returns after that transaction has been committed.
@@ -115,6 +120,11 @@ impl<B: Backend> GroupCommit<B> {
         if self.shared.closed.load(Ordering::Acquire) {
             std::future::pending().await
         }
+    }
+
+    /// The commits so far.
+    pub fn commits(&self) -> CommitCounts {
+        self.shared.commits.counts()
     }
 
     /// Why the queue accepts no more jobs.
@@ -182,8 +192,13 @@ where
 }
 
 /// The writer thread: everything from its start to the drop of the backend.
-fn write_until_closed<B: Backend>(backend: B, mut incoming: mpsc::Receiver<Message<B>>, max_jobs: usize) {
-    let work = AssertUnwindSafe(|| write_batches(backend, &mut incoming, max_jobs));
+fn write_until_closed<B: Backend>(
+    backend: B,
+    mut incoming: mpsc::Receiver<Message<B>>,
+    max_jobs: usize,
+    commits: &CommitCounter,
+) {
+    let work = AssertUnwindSafe(|| write_batches(backend, &mut incoming, max_jobs, commits));
     if catch_unwind(work).is_err() {
         // The backend's state after the panic is unknown, so the backend is dropped, and the transaction with it.
         tracing::error!("the writer thread died: a job or the backend panicked");
@@ -199,7 +214,16 @@ fn write_until_closed<B: Backend>(backend: B, mut incoming: mpsc::Receiver<Messa
 }
 
 /// Writes batch after batch until the queue is closed and empty.
-fn write_batches<B: Backend>(mut backend: B, incoming: &mut mpsc::Receiver<Message<B>>, max_jobs: usize) {
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the duration of commits is measured for metrics: nothing is decided by it"
+)]
+fn write_batches<B: Backend>(
+    mut backend: B,
+    incoming: &mut mpsc::Receiver<Message<B>>,
+    max_jobs: usize,
+    commits: &CommitCounter,
+) {
     let mut messages = Vec::new();
     let mut jobs = Vec::new();
     while incoming.blocking_recv_many(&mut messages, max_jobs) > 0 {
@@ -213,8 +237,12 @@ fn write_batches<B: Backend>(mut backend: B, incoming: &mut mpsc::Receiver<Messa
         if jobs.is_empty() {
             continue;
         }
+        let began = Instant::now();
         match write_batch(&mut backend, &mut jobs) {
-            Ok(()) => jobs.drain(..).for_each(|job| job.answer(Ok(()))),
+            Ok(()) => {
+                commits.count(began.elapsed(), jobs.len());
+                jobs.drain(..).for_each(|job| job.answer(Ok(())));
+            }
             Err(refusal) => {
                 tracing::error!(jobs = jobs.len(), error = %refusal.error, "a commit failed and was rolled back");
                 write_apart(&mut backend, std::mem::take(&mut jobs), refusal);

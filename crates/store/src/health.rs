@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::Error;
+use crate::{CommitCounts, Error};
 
 /// Reports the health of the store.
 #[async_trait]
@@ -19,6 +19,11 @@ pub trait Health: Send + Sync {
     /// The rows that are set aside because they cannot be read: their number and the first `limit` of them.
     async fn set_aside(&self, _limit: usize) -> Result<SetAside, Error> {
         Ok(SetAside::default())
+    }
+
+    /// How long commits took and how many calls each held, if this store commits in one place.
+    fn commits(&self) -> Option<CommitCounts> {
+        None
     }
 
     /// Completes with the name of a thread or task of the store that has died. The process must be restarted then.

@@ -3,9 +3,11 @@
 //! PostgreSQL applies [`settled_as`] and [`attempts_after`] in SQL, next to the row; the conformance suite checks that
 //! the outcomes are the same.
 
+use redrive_core::idempotency::{Resubmitted, resubmit};
+use redrive_core::request::Fingerprint;
 use redrive_core::{Class, Reason, Status, Task, Timestamp};
 
-use crate::{Lease, NewTask, Start, Token};
+use crate::{Lease, NewTask, Start, Submitted, Token};
 
 /// A new task as it is stored, with its first lease if it starts claimed.
 pub fn first_state(new: &NewTask) -> (Task, Option<Lease>) {
@@ -26,6 +28,15 @@ pub fn first_lease(task: &Task, start: Start) -> Option<Lease> {
             let until = terms.until(now, task.next_attempt_at, task.attempt_timeout);
             Some(Lease { token: Token(1), since: now, until })
         }
+    }
+}
+
+/// The answer to a submission whose key belongs to this task.
+pub fn resubmitted(owner: Box<Task>, stored: Fingerprint, given: Fingerprint) -> Submitted {
+    match resubmit(owner.id, stored, given) {
+        Resubmitted::Same => Submitted::Replayed(owner),
+        Resubmitted::Other => Submitted::KeyReused(owner.id),
+        Resubmitted::OtherVersion => Submitted::KeyOfVersion(owner, stored),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::{Blobs, GuardStates, Health, LaneControls, Policies, Reads, SharedStore, Tasks, Upkeep};
+use crate::{Blobs, GuardStates, Health, LaneControls, Policies, Reads, Records, SharedStore, Tasks, Upkeep};
 
 /// The storage of tasks, attempts and policies.
 ///
@@ -35,6 +35,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Keeps track of the objects that hold bodies.
     fn blobs(&self) -> &dyn Blobs;
+
+    /// Stores idempotency records.
+    fn records(&self) -> &dyn Records;
 
     /// Stores what operators have set for lanes.
     fn controls(&self) -> &dyn LaneControls;
@@ -81,6 +84,10 @@ macro_rules! own_concepts {
         }
 
         fn blobs(&self) -> &dyn $crate::Blobs {
+            self
+        }
+
+        fn records(&self) -> &dyn $crate::Records {
             self
         }
 

@@ -74,8 +74,8 @@ impl dyn Tasks + '_ {
 }
 
 /// The answer to a call with one item.
-fn only<T>(answers: Answers<T>) -> Result<T, Error> {
-    let none = || Err(Error::Corrupt("a call with one task was not answered".to_owned()));
+pub(crate) fn only<T>(answers: Answers<T>) -> Result<T, Error> {
+    let none = || Err(Error::Corrupt("a call with one item was not answered".to_owned()));
     answers.into_iter().next().unwrap_or_else(none)
 }
 
@@ -135,6 +135,9 @@ pub enum Submitted {
     Replayed(Box<Task>),
     /// The key belongs to this task, and its request is another.
     KeyReused(TaskId),
+    /// The key belongs to this task, whose fingerprint has this other version: the caller makes one of that version and
+    /// compares.
+    KeyOfVersion(Box<Task>, Fingerprint),
     /// The key belongs to this task, whose row cannot be read: whether the request was the same is not known.
     KeyUnreadable(TaskId),
     /// The policy version that the task pins does not exist any more.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustix::net::{Shutdown, listen, shutdown};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -17,6 +18,8 @@ use crate::port;
 
 /// The most bytes of one read.
 const BUFFER: usize = 64 * 1024;
+/// How many connections may wait to be accepted.
+const BACKLOG: i32 = 128;
 /// How many ports may be lost to other processes before the start fails.
 const PORT_TRIES: usize = 20;
 
@@ -58,7 +61,7 @@ impl Proxy {
         let address = listener.local_addr().expect("the address of the proxy");
         let faults = Arc::new(Faults::default());
         let (orders, receiver) = unbounded_channel();
-        let gate = Gate { address, target, faults: Arc::clone(&faults), connections: JoinSet::new() };
+        let gate = Gate { target, faults: Arc::clone(&faults), connections: JoinSet::new() };
         let thread = std::thread::Builder::new().name("proxy".to_owned());
         // A runtime of its own, on its own thread: the caller may already be in one.
         let thread = thread.spawn(move || {
@@ -141,7 +144,6 @@ impl Drop for Proxy {
 
 /// Owns the listener and the connections.
 struct Gate {
-    address: SocketAddr,
     target: SocketAddr,
     faults: Arc<Faults>,
     connections: JoinSet<io::Result<()>>,
@@ -149,7 +151,7 @@ struct Gate {
 
 impl Gate {
     async fn run(mut self, listener: TcpListener, mut orders: UnboundedReceiver<(Order, std::sync::mpsc::Sender<()>)>) {
-        let mut listener = Some(listener);
+        let (mut listener, mut refusing) = (Some(listener), None);
         loop {
             tokio::select! {
                 // Orders first: no connection that comes after an order may be handled before it.
@@ -158,11 +160,8 @@ impl Gate {
                     let Some((order, done)) = order else { return };
                     match order {
                         Order::CutAll => self.connections.shutdown().await,
-                        Order::Refuse(true) => listener = None,
-                        Order::Refuse(false) if listener.is_none() => {
-                            listener = Some(TcpListener::bind(self.address).await.expect("the proxy's port again"));
-                        }
-                        Order::Refuse(false) => {}
+                        Order::Refuse(true) => refusing = listener.take().map(stop_listening).or(refusing),
+                        Order::Refuse(false) => listener = refusing.take().map(listen_again).or(listener),
                         Order::LeadTo(target) => self.target = target,
                     }
                     // The caller of the order may be gone.
@@ -179,6 +178,19 @@ impl Gate {
             }
         }
     }
+}
+
+/// Stops listening and keeps the port. If the socket were closed, another process could take the port, or a child process
+/// that is just being started could hold a copy of the socket until its exec and accept connections.
+fn stop_listening(listener: TcpListener) -> std::net::TcpListener {
+    let socket = listener.into_std().expect("a listener without a runtime");
+    shutdown(&socket, Shutdown::Both).expect("a listener can be shut down");
+    socket
+}
+
+fn listen_again(socket: std::net::TcpListener) -> TcpListener {
+    listen(&socket, BACKLOG).expect("a socket can listen again");
+    TcpListener::from_std(socket).expect("a listener")
 }
 
 async fn accept(listener: Option<&TcpListener>) -> io::Result<TcpStream> {

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use redrive_testbed::{Proxy, Redis, wait_until};
@@ -84,4 +85,25 @@ fn a_proxy_that_refuses_keeps_the_connections_that_it_has() {
     proxy.refuse(false);
     let mut stream = TcpStream::connect(proxy.address()).unwrap();
     ask(&mut stream, "PING\r\n", "+PONG\r\n");
+}
+
+/// Between its fork and its exec, a child process has a copy of every open socket, also of the proxy's listener.
+#[test]
+fn a_proxy_refuses_and_accepts_again_while_processes_are_started() {
+    let server = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let proxy = Proxy::start(server.local_addr().unwrap());
+    std::thread::scope(|scope| {
+        let starting = scope.spawn(|| {
+            for _ in 0..500 {
+                assert!(Command::new("true").status().unwrap().success());
+            }
+        });
+        while !starting.is_finished() {
+            proxy.refuse(true);
+            assert_eq!(TcpStream::connect(proxy.address()).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+            proxy.refuse(false);
+            TcpStream::connect(proxy.address()).unwrap();
+            server.accept().unwrap();
+        }
+    });
 }

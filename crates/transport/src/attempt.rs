@@ -83,6 +83,7 @@ async fn open(
     let stored = match &outbound.request.body {
         Body::Inline(bytes) => return Ok(RequestBody::whole(bytes.clone())),
         Body::Stored(stored) => stored,
+        Body::LeftOut(_) => return Err(failure::unread(&BodyError::Unavailable("it was not read".into()))),
     };
     let nowhere = || BodyError::Unavailable("no blob storage is configured (--blobs)".into());
     let bodies = bodies.ok_or_else(|| failure::unread(&nowhere()))?;

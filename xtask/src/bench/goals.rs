@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::feature_cost::Feature;
 use super::latency::DueToWire;
 use super::results::Results;
 
@@ -53,11 +54,23 @@ fn pipeline(results: &Results) -> Vec<Goal> {
                 .map(|(_, spread)| (spread.median, format!("{:.2}", spread.median))),
             at_least(0.50),
         ),
+        feature_cost("pipeline: guards on / off, tasks/s", Feature::Guards, results),
+        feature_cost(
+            "pipeline: metrics, scraped every second, and log on / off, tasks/s",
+            Feature::Observability,
+            results,
+        ),
         goal(
-            "pipeline: guards on / off, tasks/s",
-            "≥ 0.95",
-            results.guards.as_ref().map(|guards| (guards.ratio.median, format!("{:.3}", guards.ratio.median))),
-            at_least(0.95),
+            "a scrape after 10,000 dependencies, MB",
+            "≤ 2",
+            results.scrapes.as_ref().map(|scrapes| scrapes.bytes as f64 / 1e6).map(|size| (size, format!("{size:.2}"))),
+            |size| size <= 2.0,
+        ),
+        goal(
+            "the time of such a scrape, ms",
+            "≤ 100",
+            results.scrapes.as_ref().map(|scrapes| (scrapes.millis.max, format!("{:.1}", scrapes.millis.max))),
+            |millis| millis <= 100.0,
         ),
         due_to_wire(results.due_to_wire.as_ref()),
         goal(
@@ -67,6 +80,11 @@ fn pipeline(results: &Results) -> Vec<Goal> {
             |value| value == 0.0,
         ),
     ]
+}
+
+fn feature_cost(what: &'static str, feature: Feature, results: &Results) -> Goal {
+    let cost = results.feature_cost.as_ref().filter(|cost| cost.feature == feature);
+    goal(what, "≥ 0.95", cost.map(|cost| (cost.ratio.median, format!("{:.3}", cost.ratio.median))), at_least(0.95))
 }
 
 /// The goals for stores with many tasks.

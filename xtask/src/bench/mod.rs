@@ -10,8 +10,9 @@ mod callers;
 mod ceiling;
 mod dead_lane;
 mod deliveries;
+mod feature_cost;
 mod goals;
-mod guards;
+mod idempotency;
 mod idle;
 mod latency;
 mod machine;
@@ -21,6 +22,7 @@ mod pipeline;
 mod preload;
 mod report;
 mod results;
+mod scrape;
 mod shared;
 mod template;
 mod world;
@@ -45,8 +47,10 @@ pub fn run(options: &Options) -> Result<()> {
         return run_in_release();
     }
     let redrive = binaries::target_dir()?.join("release/redrive");
-    if let Some(Case::Neighbours(options)) = &options.case {
-        return neighbours::run(redrive, options);
+    match &options.case {
+        Some(Case::Neighbours(options)) => return neighbours::run(redrive, options),
+        Some(Case::Idempotency(options)) => return idempotency::run(redrive, options),
+        None => {}
     }
     crate::process::guard(options.time_limit())?;
     let mut world = World::new(redrive, options.setup())?;
@@ -72,8 +76,8 @@ fn measure(world: &mut World, options: &Options) -> Result<Results> {
     let has_postgres = options.store == options::Store::Postgres;
     let mut results = Results::new(machine::Machine::measure(&world.dir)?);
     results.has_redis = world.redis.is_some();
-    if options.compare_guards {
-        results.guards = Some(guards::measure(world, options.variant(), &load, options.rounds)?);
+    if let Some(feature) = options.compared_feature() {
+        results.feature_cost = Some(feature_cost::measure(feature, world, options.variant(), &load, options.rounds)?);
     } else if !options.skip_pipeline {
         measure_pipelines(world, options, &mut results)?;
     }
@@ -90,6 +94,9 @@ fn measure(world: &mut World, options: &Options) -> Result<Results> {
     if let Some(tasks) = options.dead_lane() {
         eprintln!("dead lane: {tasks} due tasks");
         results.dead_lane = Some(dead_lane::measure(world, options.variant(), &load, options.rounds, tasks)?);
+    }
+    if let Some(dependencies) = options.scrape {
+        results.scrapes = Some(scrape::measure(world, options.variant(), dependencies)?);
     }
     if options.idle || options.all {
         eprintln!("idle: {} s", options.idle_seconds);

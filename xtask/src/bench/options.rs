@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::neighbours;
+use super::feature_cost::Feature;
 use super::pipeline::Load;
 use super::template::Shape;
 use super::world::{Setup, Variant};
+use super::{idempotency, neighbours};
 
 /// The options of `cargo xtask bench`.
 #[derive(Debug, Args)]
@@ -52,6 +53,9 @@ pub struct Options {
     /// Of the pipelines, measure only the one of the chosen store, with all guards on and with all of them off
     #[arg(long, conflicts_with_all = ["skip_pipeline", "only_due_to_wire"])]
     pub compare_guards: bool,
+    /// Of the pipelines, measure only the one of the chosen store, with metrics and log on and with both off
+    #[arg(long, conflicts_with_all = ["skip_pipeline", "only_due_to_wire", "compare_guards"])]
+    pub compare_metrics: bool,
     /// Skip the ceiling, the pipelines and due-to-wire
     #[arg(long)]
     pub skip_pipeline: bool,
@@ -64,6 +68,9 @@ pub struct Options {
     /// Also measure the other lanes beside a dead one with this many due tasks
     #[arg(long, value_name = "TASKS")]
     pub dead_lane: Option<u64>,
+    /// Also measure scrapes of /metrics after deliveries to this many dependencies
+    #[arg(long, value_name = "DEPENDENCIES")]
+    pub scrape: Option<u64>,
     /// Also measure a service with nothing to do
     #[arg(long)]
     pub idle: bool,
@@ -102,6 +109,16 @@ pub enum Case {
     ///   cargo xtask bench neighbours --compare-guards --count 40
     #[command(verbatim_doc_comment)]
     Neighbours(neighbours::Options),
+    /// Measure idempotency records: pairs of reserve and complete per second
+    ///
+    /// Through the HTTP API, on an empty store and on one with 5 million live records, in turns; with
+    /// --store postgres also a plain program on the same server that does INSERT … ON CONFLICT and UPDATE.
+    ///
+    /// Examples:
+    ///   cargo xtask bench idempotency
+    ///   cargo xtask bench idempotency --store postgres --preload 1000000
+    #[command(verbatim_doc_comment)]
+    Idempotency(idempotency::Options),
 }
 
 /// The store to measure.
@@ -147,6 +164,12 @@ impl Options {
             variants.extend(self.nodes.iter().map(|nodes| Variant::Postgres((*nodes).max(1))));
         }
         variants
+    }
+
+    /// The feature that is measured on and off instead of the pipelines.
+    pub fn compared_feature(&self) -> Option<Feature> {
+        let metrics = self.compare_metrics.then_some(Feature::Observability);
+        self.compare_guards.then_some(Feature::Guards).or(metrics)
     }
 
     /// One node over the chosen store.

@@ -12,13 +12,28 @@ const MIB: f64 = 1024.0 * 1024.0;
 pub fn print(results: &Results) {
     print_machine(&results.machine);
     print_pipeline(results);
-    if let Some(guards) = &results.guards {
-        let [on, off] = [&guards.on, &guards.off].map(|rates| Spread::of(rates.iter().copied()));
+    if let Some(cost) = &results.feature_cost {
+        let [on, off] = [&cost.on, &cost.off].map(|rates| Spread::of(rates.iter().copied()));
         println!(
-            "\npipeline on {}, tasks/s: guards on {:.0}, off {:.0} (medians)",
-            guards.store, on.median, off.median
+            "\npipeline on {}, tasks/s: {} on {:.0}, off {:.0} (medians)",
+            cost.store,
+            cost.feature.name(),
+            on.median,
+            off.median
         );
-        println!("  on/off {}; CPU per task, on/off {}", ratio(&guards.ratio), ratio(&guards.cpu_ratio));
+        println!("  on/off {}; CPU per task, on/off {}", ratio(&cost.ratio), ratio(&cost.cpu_ratio));
+    }
+    if let Some(scrapes) = &results.scrapes {
+        println!(
+            "\na scrape after deliveries to {} dependencies: {:.2} MB, {} samples, {:.1} ms ({:.1}–{:.1}), {:.1} ms of CPU",
+            scrapes.dependencies,
+            scrapes.bytes as f64 / 1e6,
+            scrapes.samples,
+            scrapes.millis.median,
+            scrapes.millis.min,
+            scrapes.millis.max,
+            scrapes.cpu_millis
+        );
     }
     if let Some(latency) = &results.due_to_wire {
         let schedule = if results.has_redis { " with the schedule in Redis" } else { "" };

@@ -3,13 +3,14 @@
 use serde::Serialize;
 
 use super::dead_lane::DeadLane;
+use super::feature_cost::FeatureCost;
 use super::goals::{self, Goal};
-use super::guards::GuardCost;
 use super::idle::Idle;
 use super::latency::DueToWire;
 use super::machine::Machine;
 use super::pipeline::Round;
 use super::preload::{Ended, Pending};
+use super::scrape::Scrapes;
 use super::world::Variant;
 use crate::stats::Spread;
 
@@ -25,8 +26,10 @@ pub struct Results {
     pub variants: Vec<Measured>,
     /// Their throughputs compared.
     pub ratios: Option<Ratios>,
-    /// The pipeline with guards on and off.
-    pub guards: Option<GuardCost>,
+    /// The pipeline with a feature on and off.
+    pub feature_cost: Option<FeatureCost>,
+    /// Scrapes of `/metrics`.
+    pub scrapes: Option<Scrapes>,
     /// How late attempts are at half the top rate.
     pub due_to_wire: Option<DueToWire>,
     /// A store with ended tasks in it.
@@ -104,7 +107,8 @@ impl Results {
             has_redis: false,
             variants: Vec::new(),
             ratios: None,
-            guards: None,
+            feature_cost: None,
+            scrapes: None,
             due_to_wire: None,
             ended: None,
             pending: None,

@@ -6,7 +6,7 @@ use redrive_testbed::{Postgres, SHARED_POSTGRES, postgres};
 /// Quick, since nothing on it outlives the run, and with room for all concurrent tests.
 const OPTIONS: postgres::Options<'_> = postgres::Options {
     fsync: false,
-    settings: &[("max_connections", "200"), ("shared_buffers", "128MB")],
+    settings: &[("max_connections", "500"), ("shared_buffers", "128MB")],
     files: &[],
 };
 

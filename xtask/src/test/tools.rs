@@ -19,6 +19,9 @@ const TOOLS: &[Tool] = &[
     Tool { program: "cc", what_for: "to compile the bundled SQLite", packages: &["gcc", "libc6-dev"] },
     Tool { program: "sqlite3", what_for: "to look into the store from outside", packages: &["sqlite3"] },
     Tool { program: "curl", what_for: "to run the commands of the documentation", packages: &["curl"] },
+    Tool { program: "python3", what_for: "to run the reference of the request hash", packages: &["python3"] },
+    Tool { program: "node", what_for: "to run the reference of the request hash", packages: &["nodejs"] },
+    Tool { program: "promtool", what_for: "to check metrics and alert rules", packages: &["prometheus"] },
     Tool { program: "jq", what_for: "to run the commands of the documentation", packages: &["jq"] },
 ];
 

@@ -1,35 +1,39 @@
 //! The engine's log lines. Each event has at most one.
 //!
-//! Lines have fields, and never a body, a token or a secret. Events of every task that are no failures are at the level
-//! `debug`.
+//! Lines have fields, and never a body, a token or a secret. Attempts that succeed are at the level `debug`, unless the
+//! settings say `info`.
+
+use std::fmt;
+use std::time::Duration;
 
 use redrive_core::guards::Gone;
 use redrive_core::guards::breaker::Change;
-use redrive_core::{Attempt, Reason, Task};
+use redrive_core::{Attempt, IdempotencyKey, Reason, Task};
 
 use super::{EndedBy, Event, Report, Sink};
 use crate::common_clock::ClockState;
+use crate::options::{LogOptions, SuccessLevel};
 
 /// The sink that writes the log.
 #[derive(Debug)]
-pub(super) struct Log;
+pub(super) struct Log(pub(super) LogOptions);
 
 impl Sink for Log {
     fn on(&self, event: &Event<'_>) {
         match *event {
-            Event::AttemptEnded(task, attempt) => attempt_ended(task, attempt),
+            Event::AttemptEnded(task, attempt) => self.attempt_ended(task, attempt),
             Event::LeaseLost(task) => {
                 tracing::warn!(task = %task.id, lane = %task.lane, "lease lost before the settle");
             }
             Event::TakenOver(task) => tracing::warn!(
                 task = %task.id,
                 dependency = %task.lane.dependency,
-                attempt = task.attempt_number,
-                "taking over an attempt whose lease ran out"
+                attempt = task.attempt_in_run(),
+                "took over an attempt whose lease ran out"
             ),
             Event::Ended(task, _, EndedBy::Deadline) => overdue(task),
             Event::Ended(task, _, EndedBy::Budget) => suppressed(task),
-            Event::DeadLetter(task) => dead_letter(task),
+            Event::DeadLetter(task) => self.dead_letter(task),
             Event::PolicyUnavailable(task, error) => {
                 let (policy, version) = (task.policy.id.as_str(), task.policy.version);
                 tracing::warn!(task = %task.id, policy, version, %error, "a task's policy could not be read: it waits");
@@ -65,6 +69,7 @@ impl Sink for Log {
             // `Liveness` logs a loop that failed, together with the threads of stores.
             Event::LoopFailed(_)
             | Event::Accepted(_)
+            | Event::Stored { .. }
             | Event::Claimed(_)
             | Event::Sent(_)
             | Event::Settled(..)
@@ -75,26 +80,79 @@ impl Sink for Log {
     }
 }
 
-/// Rule R-10: every attempt that did not succeed is logged with these fields; never a body, a token or a secret.
-fn attempt_ended(task: &Task, attempt: &Attempt) {
-    let Some(error) = &attempt.error else {
-        tracing::debug!(task = %task.id, dependency = %task.lane.dependency, attempt = attempt.number, "delivered");
-        return;
+/// Rule R-10: every attempt is logged with these fields; never a body, a token or a secret.
+macro_rules! attempt {
+    ($level:ident, $task:expr, $attempt:expr, $key:expr, $message:literal) => {
+        tracing::$level!(
+            correlation_id = %$task.id,
+            tenant = %$task.lane.tenant,
+            dependency = %$task.lane.dependency,
+            attempt = $task.attempt_in_run(),
+            max_attempts = $task.max_attempts,
+            run = $task.run,
+            total_attempts = $attempt.number,
+            backoff_ms = millis($attempt.backoff.unwrap_or_default()),
+            error_type = $attempt.error.as_ref().map_or("none", |error| error.kind.as_str()),
+            outcome = $attempt.outcome.as_str(),
+            response_status = $attempt.response_status,
+            duration_ms = $attempt.duration.map(millis),
+            idempotency_key = %$key,
+            $message
+        )
     };
-    tracing::info!(
-        correlation_id = %task.id,
-        tenant = %task.lane.tenant,
-        dependency = %task.lane.dependency,
-        attempt = task.attempt_in_run(),
-        max_attempts = task.max_attempts,
-        run = task.run,
-        total_attempts = attempt.number,
-        backoff_ms = attempt.backoff.map(|backoff| u64::try_from(backoff.as_millis()).unwrap_or(u64::MAX)),
-        error_type = error.kind.as_str(),
-        response_status = attempt.response_status,
-        idempotency_key = %task.idempotency_key,
-        "attempt failed"
-    );
+}
+
+impl Log {
+    fn attempt_ended(&self, task: &Task, attempt: &Attempt) {
+        let key = self.key(task);
+        match (&attempt.error, self.0.successes) {
+            (Some(_), _) => attempt!(info, task, attempt, key, "attempt failed"),
+            (None, SuccessLevel::Info) => attempt!(info, task, attempt, key, "attempt succeeded"),
+            (None, SuccessLevel::Debug) => attempt!(debug, task, attempt, key, "attempt succeeded"),
+        }
+    }
+
+    /// The task's idempotency key as it is logged.
+    fn key<'t>(&self, task: &'t Task) -> LoggedKey<'t> {
+        LoggedKey { key: &task.idempotency_key, is_hashed: self.0.hashes_keys }
+    }
+
+    /// The alert of rule R-8: this log event is written for every dead letter.
+    fn dead_letter(&self, task: &Task) {
+        tracing::error!(
+            alert = "dead-letter",
+            correlation_id = %task.id,
+            tenant = %task.lane.tenant,
+            dependency = %task.lane.dependency,
+            status = task.status.as_str(),
+            reason = task.reason.map(Reason::as_str),
+            attempt = task.attempt_in_run(),
+            max_attempts = task.max_attempts,
+            run = task.run,
+            total_attempts = task.attempt_number,
+            idempotency_key = %self.key(task),
+            "dead letter"
+        );
+    }
+}
+
+/// An idempotency key, or a hash of it. It is hashed only if the line is written.
+struct LoggedKey<'t> {
+    key: &'t IdempotencyKey,
+    is_hashed: bool,
+}
+
+impl fmt::Display for LoggedKey<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.is_hashed {
+            true => f.write_str(&self.key.hashed()),
+            false => f.write_str(self.key.as_str()),
+        }
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn dependency_gone(task: &Task, gone: Gone) {
@@ -135,23 +193,6 @@ fn suppressed(task: &Task) {
     );
 }
 
-/// The alert of rule R-8: this log event is written for every dead letter.
-fn dead_letter(task: &Task) {
-    tracing::error!(
-        alert = "dead-letter",
-        correlation_id = %task.id,
-        tenant = %task.lane.tenant,
-        dependency = %task.lane.dependency,
-        status = task.status.as_str(),
-        reason = task.reason.map(Reason::as_str),
-        attempt = task.attempt_number,
-        run = task.run,
-        max_attempts = task.max_attempts,
-        idempotency_key = %task.idempotency_key,
-        "dead letter"
-    );
-}
-
 fn log_report(report: Report<'_>) {
     match report {
         Report::StoreCallFailed(doing, error) => tracing::debug!(doing, %error, "a call of the store failed"),
@@ -175,6 +216,7 @@ fn log_report(report: Report<'_>) {
             tracing::debug!(%task, %error, "an attempt could not be settled; its lease will run out");
         }
         Report::Cleaned(removed) => tracing::info!(removed, "removed ended tasks after their retention"),
+        Report::RecordsCleaned(removed) => tracing::info!(removed, "removed idempotency records that had expired"),
         Report::CleaningFailed(error) => tracing::warn!(%error, "cleaning failed, trying again later"),
         Report::WrongBodyLocation(error) => {
             tracing::warn!(%error, "stored bodies are not collected: this is not the place that they are kept in");

@@ -17,6 +17,7 @@ use redrive_core::{Attempt, Lane, Status, Task, TaskId, Timestamp};
 use redrive_store::{ClaimedTask, Settlement};
 
 use crate::common_clock::ClockState;
+use crate::options::LogOptions;
 use crate::slots::NoSlot;
 use log::Log;
 
@@ -25,6 +26,11 @@ use log::Log;
 pub enum Event<'a> {
     /// A new task was stored.
     Accepted(&'a Task),
+    /// The tasks of one call were stored in this time.
+    Stored {
+        /// From the call to the end of the commit.
+        took: Duration,
+    },
     /// An attempt was claimed: it is counted and durable, and not sent yet.
     Claimed(&'a ClaimedTask),
     /// An attempt passed its last check, and its request is being written. Emitted once for each attempt.
@@ -75,6 +81,10 @@ pub struct SentAttempt<'a> {
     pub task: TaskId,
     /// The attempt's number over all runs.
     pub attempt: u32,
+    /// When it was due.
+    pub due_at: Option<Timestamp>,
+    /// When its first byte was sent.
+    pub sent_at: Timestamp,
 }
 
 /// Why a lane gets no slot.
@@ -154,6 +164,8 @@ pub enum Report<'a> {
     Unsettled(TaskId, &'a dyn Display),
     /// A pass of the cleaner removed this many tasks.
     Cleaned(usize),
+    /// This many idempotency records were removed, because they had expired.
+    RecordsCleaned(usize),
     /// A pass of the cleaner failed.
     CleaningFailed(&'a dyn Display),
     /// Stored bodies are not collected, because this is not the location where they are kept.
@@ -196,8 +208,8 @@ pub(crate) struct Events(Arc<[Arc<dyn Sink>]>);
 
 impl Events {
     /// Emits to the log and to these sinks.
-    pub(crate) fn new(sinks: Vec<Arc<dyn Sink>>) -> Self {
-        let log: Arc<dyn Sink> = Arc::new(Log);
+    pub(crate) fn new(options: LogOptions, sinks: Vec<Arc<dyn Sink>>) -> Self {
+        let log: Arc<dyn Sink> = Arc::new(Log(options));
         Events(std::iter::once(log).chain(sinks).collect())
     }
 

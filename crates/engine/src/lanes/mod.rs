@@ -376,7 +376,7 @@ fn class_of(claimed: &ClaimedTask) -> Class {
 fn bytes(request: &Request) -> usize {
     let body = match &request.body {
         Body::Inline(bytes) => bytes.len(),
-        Body::Stored(_) => 0,
+        Body::Stored(_) | Body::LeftOut(_) => 0,
     };
     let headers: usize = request.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
     TASK_BYTES + headers + body

@@ -68,7 +68,7 @@ impl World {
         let clock = Arc::<Stopped>::default();
         let options = Options { lane_concurrency, max_in_flight, ..Options::default() };
         let held_back = Arc::<HeldBack>::default();
-        let events = Events::new(vec![held_back.clone()]);
+        let events = Events::new(crate::options::LogOptions::default(), vec![held_back.clone()]);
         World { lanes: Lanes::new(&options, clock.clone(), Arc::new(Middle), events, false), clock, held_back }
     }
 
@@ -413,7 +413,13 @@ fn room_given_back_rings_when_work_waits_for_it() {
 fn large_bodies_in_memory_hold_claims_back() {
     let clock = Arc::<Stopped>::default();
     let options = Options { max_body_bytes: 16 * 1024 * 1024, ..Options::default() };
-    let lanes = Lanes::new(&options, clock, Arc::new(Middle), Events::new(Vec::new()), false);
+    let lanes = Lanes::new(
+        &options,
+        clock,
+        Arc::new(Middle),
+        Events::new(crate::options::LogOptions::default(), Vec::new()),
+        false,
+    );
     let large = request(1024 * 1024);
     let reservations: Vec<Reservation> =
         (0..100).map_while(|number| lanes.reserve(&lane(&format!("d{number}")), &large, false)).collect();

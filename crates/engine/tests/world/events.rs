@@ -41,7 +41,7 @@ impl Sink for RecordedEvents {
             Event::PolicyLost(task, _) => format!("policy lost {}", task.idempotency_key),
             Event::BodyUnavailable(task, ..) => format!("body unavailable {}", task.idempotency_key),
             Event::LoopFailed(name) => format!("loop failed {name}"),
-            Event::Report(_) => return,
+            Event::Stored { .. } | Event::Report(_) => return,
         };
         self.0.lock().unwrap().push(line);
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redrive_core::guards::Controls;
+use redrive_core::idempotency::{Operation, Record, RecordKey, Reserved};
 use redrive_core::policy::Spec;
 use redrive_core::request::Fingerprint;
 use redrive_core::task::PolicyRef;
@@ -276,6 +277,15 @@ passed_on! {
         find(tenant: TenantId, hash: BodyHash) -> Option<BodyRef>;
         condemn(adopted_before: Timestamp, after: Option<Blob>, limit: usize) -> Condemned;
         forget(blobs: Vec<Blob>) -> ();
+    }
+    Records {
+        reserve(reservations: Vec<Reservation>, now: Timestamp) -> Answers<Reserved>;
+        change(changes: Vec<RecordChange>, now: Timestamp) -> Answers<RecordChanged>;
+        read(key: RecordKey, now: Timestamp) -> Option<Record>;
+        list(query: RecordQuery) -> RecordPage;
+        delete(key: RecordKey, seen: Option<SeenRecord>, now: Timestamp) -> DeletedRecord;
+        counts(tenant: TenantId, after: Option<Operation>, limit: usize, most: u32) -> Vec<OperationCounts>;
+        clean(now: Timestamp, limit: usize) -> usize;
     }
     LaneControls {
         replace(lane: Lane, expected: Controls, new: Controls) -> bool;

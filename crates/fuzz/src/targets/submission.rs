@@ -190,6 +190,7 @@ pub(crate) fn check_failure(failure: &OperationError, outer: &str) {
             }
         }
         OperationError::TooLarge { field, .. }
+        | OperationError::InvalidKey { field, .. }
         | OperationError::UnknownPolicy { field, .. }
         | OperationError::UnknownBody { field, .. } => {
             named(field);

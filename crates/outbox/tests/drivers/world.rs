@@ -1,6 +1,9 @@
 //! A store of Redrive on a database of its own, and a driver's connection to it.
 
-use redrive_core::{PolicyId, Status, TaskId, TenantId, Timestamp, policy};
+use std::time::{Duration, SystemTime};
+
+use redrive_core::idempotency::{ExecutionId, Operation, RecordKey, RequestHash, Reserve, Reserved};
+use redrive_core::{Consumer, PolicyId, RecordName, Status, TaskId, TenantId, Timestamp, policy};
 use redrive_store::{Expected, NodeId, Store, TaskDetail};
 use redrive_store_postgres::{Options, PostgresStore};
 use redrive_testbed::{Database, Postgres};
@@ -24,6 +27,24 @@ impl<D: Driver> World<D> {
         store.policies().put(tenant, id, policy::Spec::default(), Expected::Anything, now).await.unwrap();
         let driver = D::connect(&database).await;
         World { driver, store, _database: database }
+    }
+
+    /// Begins an event over the service, as a consumer does that will confirm it.
+    pub(crate) async fn begin_event(&self, consumer: &str, event: &str) {
+        let operation = Operation::Inbox(Consumer::try_new(consumer).unwrap());
+        let name = RecordName::try_new(event).unwrap();
+        let ask = Reserve {
+            request_hash: RequestHash([0; 32]),
+            execution: ExecutionId::from_random(1),
+            lease: Duration::from_secs(3_600),
+            retention: Duration::from_secs(7 * 24 * 3_600),
+            is_complete: false,
+        };
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        let now = Timestamp::from_millis(u64::try_from(since_1970.as_millis()).unwrap());
+        let key = RecordKey { tenant: TenantId::default_tenant(), operation, name };
+        let begun = self.store.records().reserve_one(key, ask, now).await.unwrap();
+        assert!(matches!(begun, Reserved::Granted { .. }), "{begun:?}");
     }
 
     pub(crate) async fn pending(&self) -> u64 {

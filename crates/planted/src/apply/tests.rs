@@ -69,8 +69,8 @@ fn invalid_records_are_refused_with_what_is_wrong() {
     let refused = |content: &str| read(&[("bugs.toml", content)]).expect_err("refused").to_string();
     assert_eq!(read(&[("bugs.toml", RECORD)]).expect("a record").len(), 1);
     assert_eq!(refused(&RECORD.repeat(2)), "two bugs are named a");
-    assert_eq!(refused(&RECORD.replace("[1]", "[14]")), "the bug a breaks one or more of the invariants 1 to 13");
-    assert_eq!(refused(&RECORD.replace("[1]", "[]")), "the bug a breaks one or more of the invariants 1 to 13");
+    assert_eq!(refused(&RECORD.replace("[1]", "[15]")), "the bug a breaks one or more of the invariants 1 to 14");
+    assert_eq!(refused(&RECORD.replace("[1]", "[]")), "the bug a breaks one or more of the invariants 1 to 14");
     assert!(refused(&RECORD.replace("find", "fnid")).contains("bugs.toml"));
     let without_edit = RECORD.split("[[bug.edit]]").next().unwrap_or_default();
     assert_eq!(refused(&format!("{without_edit}edit = []\n")), "the bug a has no edit");

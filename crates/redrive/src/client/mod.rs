@@ -7,6 +7,7 @@ mod address;
 mod dependency;
 mod pages;
 mod problem;
+mod record;
 mod upload;
 mod views;
 
@@ -14,6 +15,7 @@ pub use address::Address;
 pub use dependency::{Backlog, Control, Dependency, Totals};
 pub use pages::{Page, Pages};
 pub use problem::Problem;
+pub use record::{InboxStats, OperationStats, Record, bounded_text};
 pub use upload::Upload;
 pub use views::{Attempt, Policy, Task};
 
@@ -24,7 +26,7 @@ use anyhow::Context;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, USER_AGENT};
+use hyper::header::{ACCEPT, CONTENT_TYPE, ETAG, HOST, HeaderMap, IF_MATCH, USER_AGENT};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -71,6 +73,13 @@ impl Answer {
     /// The body as `T`.
     pub fn read<T: serde::de::DeserializeOwned>(&self) -> anyhow::Result<T> {
         serde_json::from_slice(&self.body).context("the answer is not that of a Redrive server; check --server")
+    }
+}
+
+impl Answer {
+    /// The `ETag` without its quotes; empty if there is none.
+    pub fn etag(&self) -> &str {
+        self.headers.get(ETAG).and_then(|tag| tag.to_str().ok()).unwrap_or_default().trim_matches('"')
     }
 }
 
@@ -151,6 +160,14 @@ impl Client {
     /// Deletes `path`.
     pub async fn delete(&mut self, path: &str) -> anyhow::Result<Answer> {
         self.call(Method::DELETE, path, None).await
+    }
+
+    /// Deletes `path` if `etag`, which has no quotes here, is still its `ETag`.
+    pub async fn delete_if_match(&mut self, path: &str, etag: &str) -> anyhow::Result<Answer> {
+        let mut request = self.request(Method::DELETE, path, "", RequestBody::Whole(Full::default()))?;
+        let value = format!("\"{etag}\"").parse().context("the ETag has characters that cannot be sent")?;
+        request.headers_mut().insert(IF_MATCH, value);
+        success(self.answered(request, ANSWER_TIMEOUT).await?)
     }
 
     async fn call(&mut self, method: Method, path: &str, body: Option<Bytes>) -> anyhow::Result<Answer> {

@@ -83,6 +83,12 @@ impl Pages {
 }
 
 impl Page {
+    /// A number that the document has beside its items; 0 if it has none.
+    pub fn number(&self, name: &str) -> anyhow::Result<u64> {
+        let number = self.rest.get(name).map(|number| serde_json::from_str(number.get())).transpose()?;
+        Ok(number.unwrap_or_default())
+    }
+
     /// The items as values of `T`.
     pub fn read<T: DeserializeOwned>(&self) -> anyhow::Result<Vec<T>> {
         self.items.iter().map(|item| serde_json::from_str(item.get()).map_err(Into::into)).collect()

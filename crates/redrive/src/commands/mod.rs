@@ -5,6 +5,8 @@ pub(crate) mod config;
 pub(crate) mod connection;
 pub(crate) mod dependencies;
 pub(crate) mod doctor;
+pub(crate) mod idempotency;
+pub(crate) mod inbox;
 pub(crate) mod lint;
 mod listing;
 pub(crate) mod migrate;

@@ -3,7 +3,7 @@
 use crate::commands::config::usable;
 use crate::config::{self, Environment, Flags};
 use crate::exit::Exit;
-use crate::serve;
+use crate::serve::{self, logging};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,6 +25,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let loaded = config::load(&args.flags, &Environment::of_this_process());
+    if loaded.problems.is_empty() {
+        // Before the first warning: with JSON, warnings are events as well.
+        logging::start(&loaded.config.log_level, loaded.config.log_format)?;
+        logging::log_panics();
+    }
     usable(&loaded)?;
     serve::run(loaded.config)
 }

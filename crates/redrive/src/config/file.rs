@@ -75,9 +75,11 @@ impl Reader<'_> {
                 texts.map_or_else(|| other("a list of something else"), Given::Many)
             }
             DeValue::Float(_) => other("a fraction"),
-            DeValue::Boolean(_) => other("true or false"),
+            DeValue::Boolean(truth) => Given::Truth(*truth),
             DeValue::Datetime(_) => other("a date"),
-            DeValue::Table(_) => other("a section"),
+            DeValue::Table(table) => Given::Section(
+                table.iter().map(|(name, value)| (name.get_ref().to_string(), self.given(value))).collect(),
+            ),
         }
     }
 

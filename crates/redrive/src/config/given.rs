@@ -21,6 +21,10 @@ pub(super) enum Given {
     Whole(i64),
     /// A list: an array of the file, or a flag that was repeated.
     Many(Vec<String>),
+    /// True or false, of the file.
+    Truth(bool),
+    /// A section of the file: names and values in their order.
+    Section(Vec<(String, Given)>),
     /// Anything else of the file, with its TOML type and as it was written.
     Other {
         /// The TOML type.
@@ -128,6 +132,14 @@ impl Given {
         words.into_iter().map(|word| read(word.trim())).collect()
     }
 
+    /// True or false; in the file without quotes.
+    pub(super) fn truth(&self) -> Result<bool, Expected> {
+        match self {
+            Given::Truth(truth) => Ok(*truth),
+            _ => Err(format!("must be true or false, not {}", self.kind())),
+        }
+    }
+
     /// HOST:PORT, the host in brackets if it is an IPv6 address.
     pub(super) fn listen_address(&self) -> Result<String, Expected> {
         let wanted = "must be HOST:PORT, such as 127.0.0.1:8620, [::1]:8620 or localhost:0";
@@ -148,6 +160,8 @@ impl Given {
             Given::Plain(_) | Given::Quoted(_) => "a string",
             Given::Whole(_) => "a number",
             Given::Many(_) => "a list",
+            Given::Truth(_) => "true or false",
+            Given::Section(_) => "a section",
             Given::Other { kind, .. } => kind,
         }
     }
@@ -159,6 +173,8 @@ impl fmt::Display for Given {
             Given::Plain(text) | Given::Quoted(text) => write!(f, "{text:?}"),
             Given::Whole(number) => write!(f, "{number}"),
             Given::Many(texts) => write!(f, "{texts:?}"),
+            Given::Truth(truth) => write!(f, "{truth}"),
+            Given::Section(_) => f.write_str("{…}"),
             Given::Other { written, .. } => f.write_str(written),
         }
     }

@@ -15,6 +15,7 @@ mod file;
 mod flags;
 mod given;
 mod guards;
+mod idempotency;
 mod load;
 mod open_files;
 mod problem;
@@ -65,6 +66,8 @@ pub struct Config {
     pub log_level: String,
     /// How an event is written.
     pub log_format: LogFormat,
+    /// Whether events are counted for `/metrics`.
+    pub metrics: bool,
     /// The engine's own settings; those of its guards are made from `guards`.
     pub engine: redrive_engine::Options,
     /// What holds a lane back to protect its dependency.
@@ -75,6 +78,8 @@ pub struct Config {
     pub limits: redrive_server::Limits,
     /// The HTTP server's own settings.
     pub api: redrive_server::rest::Options,
+    /// How long idempotency records are kept, and how long executions may take.
+    pub idempotency: redrive_server::idempotency::Settings,
     /// What is done about policies that break the retry standard.
     pub standard: redrive_server::Standard,
 }
@@ -137,11 +142,13 @@ impl Default for Config {
             worker_threads: None,
             log_level: "info".into(),
             log_format: LogFormat::Text,
+            metrics: true,
             engine: redrive_engine::Options::default(),
             guards: Guards::default(),
             transport: redrive_transport::Options::default(),
             limits: redrive_server::Limits::default(),
             api: redrive_server::rest::Options::default(),
+            idempotency: redrive_server::idempotency::Settings::default(),
             standard: redrive_server::Standard::default(),
         }
     }

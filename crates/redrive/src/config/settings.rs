@@ -1,9 +1,9 @@
-//! The table of settings: each is declared here and nowhere else.
+//! The table of settings: each is declared here, or in the file of its section.
 
 use std::time::Duration;
 
 use redrive_core::guards::budget::Drain;
-use redrive_engine::Options;
+use redrive_engine::{Options, SuccessLevel};
 use redrive_server::Standard;
 use redrive_store_postgres::FEWEST_CONNECTIONS;
 use toml::Value;
@@ -13,7 +13,7 @@ use super::value::{
     bytes, count, duration, limit_inline, name_of, number, path, read_blobs, read_host_name, read_listen_url,
     read_log_level, read_node, read_schedule, read_secret_name, read_store, read_threads, show_store, text,
 };
-use super::{Config, LogFormat, Pooler};
+use super::{Config, LogFormat, Pooler, idempotency};
 
 /// One setting.
 pub struct Setting {
@@ -41,6 +41,9 @@ const ON_OR_OFF: [(&str, bool); 2] = [("on", true), ("off", false)];
 const DRAINS: [(&str, Drain); 2] = [("earned", Drain::Earned), ("strict", Drain::Strict)];
 /// Whether the limit adapts.
 const CONCURRENCIES: [(&str, bool); 2] = [("adaptive", true), ("fixed", false)];
+const SUCCESS_LEVELS: [(&str, SuccessLevel); 2] = [("info", SuccessLevel::Info), ("debug", SuccessLevel::Debug)];
+/// Whether keys are hashed.
+const LOGGED_KEYS: [(&str, bool); 2] = [("plain", false), ("hashed", true)];
 const LOG_FORMATS: [(&str, LogFormat); 2] = [("text", LogFormat::Text), ("json", LogFormat::Json)];
 
 const STANDARDS: [(&str, Standard); 3] =
@@ -56,7 +59,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 const YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// Every setting, in the order in which people see them.
-pub static SETTINGS: [Setting; 47] = [
+pub static SETTINGS: [Setting; 56] = [
     Setting {
         key: "listen",
         variable: "REDRIVE_LISTEN",
@@ -133,6 +136,16 @@ pub static SETTINGS: [Setting; 47] = [
         show: |config| text(config.blobs.as_deref().unwrap_or("auto")),
     },
     Setting {
+        key: "metrics",
+        variable: "REDRIVE_METRICS",
+        flag: "metrics",
+        value_name: "on|off",
+        meaning: "whether attempts and tasks are counted for /metrics; off leaves what is read from the service's state",
+        repeats: false,
+        read: |config, given| given.one_of(&ON_OR_OFF).map(|is_on| config.metrics = is_on),
+        show: |config| text(name_of(&ON_OR_OFF, config.metrics)),
+    },
+    Setting {
         key: "schedule",
         variable: "REDRIVE_SCHEDULE",
         flag: "schedule",
@@ -193,6 +206,26 @@ pub static SETTINGS: [Setting; 47] = [
         repeats: false,
         read: |config, given| given.one_of(&LOG_FORMATS).map(|format| config.log_format = format),
         show: |config| text(name_of(&LOG_FORMATS, config.log_format)),
+    },
+    Setting {
+        key: "log.successes",
+        variable: "REDRIVE_LOG_SUCCESSES",
+        flag: "log-successes",
+        value_name: "info|debug",
+        meaning: "the level of attempts that succeed; attempts that fail are logged at info",
+        repeats: false,
+        read: |config, given| given.one_of(&SUCCESS_LEVELS).map(|level| config.engine.log.successes = level),
+        show: |config| text(name_of(&SUCCESS_LEVELS, config.engine.log.successes)),
+    },
+    Setting {
+        key: "log.keys",
+        variable: "REDRIVE_LOG_KEYS",
+        flag: "log-keys",
+        value_name: "plain|hashed",
+        meaning: "how idempotency keys are logged: as they are, or as the beginning of their SHA-256",
+        repeats: false,
+        read: |config, given| given.one_of(&LOGGED_KEYS).map(|is_hashed| config.engine.log.hashes_keys = is_hashed),
+        show: |config| text(name_of(&LOGGED_KEYS, config.engine.log.hashes_keys)),
     },
     Setting {
         key: "engine.lane_concurrency",
@@ -445,6 +478,12 @@ pub static SETTINGS: [Setting; 47] = [
         read: |config, given| given.one_of(&YES_OR_NO).map(|migrate| config.postgres.migrate = migrate),
         show: |config| text(name_of(&YES_OR_NO, config.postgres.migrate)),
     },
+    idempotency::RETENTION,
+    idempotency::FINANCIAL_RETENTION,
+    idempotency::LEASE,
+    idempotency::INBOX_WINDOW,
+    idempotency::OPERATIONS,
+    idempotency::CONSUMERS,
     Setting {
         key: "transport.extra_ca",
         variable: "REDRIVE_TRANSPORT_EXTRA_CA",

@@ -14,6 +14,7 @@ pub(crate) use time::{moment, now_millis, precise_moment, today};
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Standard output, and what it can do.
 #[derive(Debug, Clone, Copy)]
@@ -77,7 +78,31 @@ impl Output {
     }
 }
 
-/// Prints a line to standard error. Errors of writing are ignored.
+/// Whether notices are events of the log, because every line of standard error has to be JSON.
+static ARE_NOTICES_EVENTS: AtomicBool = AtomicBool::new(false);
+
+/// The target of notices that are events. They are logged at every level.
+pub(crate) const NOTICES: &str = "redrive::notice";
+
+/// Makes notices events of the log from now on.
+pub(crate) fn log_notices() {
+    ARE_NOTICES_EVENTS.store(true, Ordering::Relaxed);
+}
+
+/// Prints an error to standard error, or logs it at its level.
+pub(crate) fn error_notice(text: impl Display) {
+    if ARE_NOTICES_EVENTS.load(Ordering::Relaxed) {
+        tracing::error!(target: NOTICES, "{text}");
+    } else {
+        notice(format!("error: {text}"));
+    }
+}
+
+/// Prints a line to standard error, or logs it. Errors of writing are ignored.
 pub(crate) fn notice(text: impl Display) {
-    writeln!(io::stderr().lock(), "{text}").ok();
+    if ARE_NOTICES_EVENTS.load(Ordering::Relaxed) {
+        tracing::info!(target: NOTICES, "{text}");
+    } else {
+        writeln!(io::stderr().lock(), "{text}").ok();
+    }
 }

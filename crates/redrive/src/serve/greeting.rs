@@ -8,7 +8,7 @@ use crate::config::{Config, StoreKind};
 
 /// Where the service listens, where it stores tasks and bodies, and commands to try.
 pub(super) fn greeting(program: &str, config: &Config, bodies: Option<&Location>, address: SocketAddr) -> String {
-    let url = format!("http://{}", reachable(address));
+    let url = url(address);
     let kept = match &config.store {
         StoreKind::Sqlite => format!("tasks are stored in {}", config.data_dir.display()),
         StoreKind::Postgres(address) => match &config.schedule {
@@ -35,6 +35,11 @@ Try it from another terminal:
 ",
         version = env!("CARGO_PKG_VERSION"),
     )
+}
+
+/// The URL at which a client on this machine reaches the API.
+pub(super) fn url(address: SocketAddr) -> String {
+    format!("http://{}", reachable(address))
 }
 
 /// A warning if others than this machine can reach the service.

@@ -23,7 +23,9 @@ use redrive_blobs::Location;
 use redrive_core::{PolicyId, TenantId, policy};
 use redrive_engine::bodies::Bodies;
 use redrive_engine::clock::SystemClock;
+use redrive_engine::events::Sink;
 use redrive_engine::{CommonClock, Handle, Parts, Presence};
+use redrive_server::metrics::Metrics;
 use redrive_server::rest::HostName;
 use redrive_server::wire::Secrets;
 use redrive_server::{App, rest};
@@ -34,10 +36,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::cli;
-use crate::config::{Config, StoreKind};
+use crate::config::{Config, LogFormat, StoreKind};
 use crate::exit::Exit;
 use crate::host;
-use crate::output::{Output, duration, notice};
+use crate::output::{NOTICES, Output, duration, notice};
 
 pub(crate) use entropy::ThreadEntropy;
 pub(crate) use signals::Signals;
@@ -54,8 +56,6 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Runs the service until a signal stops it.
 pub(crate) fn run(config: Config) -> anyhow::Result<Exit> {
-    logging::start(&config.log_level, config.log_format)?;
-    logging::log_panics();
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if let Some(threads) = config.worker_threads {
         builder.worker_threads(threads);
@@ -107,7 +107,12 @@ async fn bind(listen: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {
     Ok((listener, address))
 }
 
-async fn start_engine(config: &Config, store: Arc<dyn Store>, transport: HttpTransport) -> anyhow::Result<Handle> {
+async fn start_engine(
+    config: &Config,
+    store: Arc<dyn Store>,
+    transport: HttpTransport,
+    metrics: Arc<Metrics>,
+) -> anyhow::Result<Handle> {
     let clock = SystemClock::start();
     if config.store == StoreKind::Sqlite {
         clock_record::check(
@@ -132,7 +137,7 @@ async fn start_engine(config: &Config, store: Arc<dyn Store>, transport: HttpTra
             None => transport,
         }),
         bodies: blobs.map(|blobs| blobs as Arc<dyn Bodies>),
-        sinks: Vec::new(),
+        sinks: config.metrics.then_some(metrics as Arc<dyn Sink>).into_iter().collect(),
     };
     let engine = redrive_engine::start(parts, config.engine.clone()).await.context("cannot start the engine")?;
     // An existing policy stays as it is: it may have been changed.
@@ -159,12 +164,16 @@ fn start_server(
     config: &Config,
     (listener, address): (TcpListener, SocketAddr),
     engine: Handle,
+    metrics: Arc<Metrics>,
 ) -> (oneshot::Sender<()>, Server) {
     let (stop, stopped) = oneshot::channel();
     let app = Arc::new(App {
         limits: config.limits.clone(),
         standard: config.standard,
+        idempotency: config.idempotency.clone(),
         secrets: Secrets::and(config.secret_names.iter().cloned()),
+        metrics,
+        node: config.node.as_ref().map(ToString::to_string).unwrap_or_default(),
         ..App::new(engine)
     });
     let options = rest::Options {
@@ -180,6 +189,11 @@ fn start_server(
 fn greet(config: &Config, location: Option<&Location>, address: SocketAddr) {
     if let Some(warning) = greeting::exposure(address) {
         notice(warning);
+    }
+    if config.log_format == LogFormat::Json {
+        // Programs read the log: there is no greeting for people.
+        tracing::info!(target: NOTICES, url = greeting::url(address), "listening");
+        return;
     }
     // The service runs on if its output is not read.
     if let Err(error) = Output::standard().text(&greeting::greeting(&cli::program(), config, location, address)) {
@@ -203,8 +217,9 @@ impl Service {
         let store = store::open(&config).await?;
         config.engine.presence =
             Presence { version: env!("CARGO_PKG_VERSION").into(), address: host::reachable(address) };
-        let engine = start_engine(&config, store.clone(), transport).await?;
-        let (stop_server, server) = start_server(&config, (listener, address), engine.clone());
+        let metrics = Arc::new(Metrics::default());
+        let engine = start_engine(&config, store.clone(), transport, metrics.clone()).await?;
+        let (stop_server, server) = start_server(&config, (listener, address), engine.clone(), metrics);
         greet(&config, blobs::location(&config)?.as_ref(), address);
         Ok((Service { config, store, engine, stop_server }, server))
     }

@@ -237,3 +237,44 @@ fn the_example_can_be_used_as_it_is() {
         assert_eq!((&value, &from["kind"]), (&each["value"], &json!("file")));
     }
 }
+
+#[test]
+fn operations_and_consumers_have_sections_of_their_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("my.toml");
+    fs::write(
+        &file,
+        "[idempotency]\nretention = \"48h\"\n\n[idempotency.operations.create-payment]\nfinancial = true\n\n\
+         [idempotency.operations.refund]\nfinancial = true\nretention = \"30d\"\n\n\
+         [idempotency.consumers.billing]\nwindow = \"14d\"\n",
+    )
+    .unwrap();
+    let document = config(directory.path(), &["--json", "--config", "my.toml"], &[]).with(0).json();
+    assert_eq!(setting(&document, "idempotency.retention").0, "2d");
+    let operations = json!(["create-payment=financial", "refund=financial:30d"]);
+    assert_eq!(setting(&document, "idempotency.operations").0, operations);
+    assert_eq!(setting(&document, "idempotency.consumers").0, json!(["billing=14d"]));
+    let words = [("REDRIVE_IDEMPOTENCY_OPERATIONS", "export=2d,create-payment=financial")];
+    let document = config(directory.path(), &["--json", "--config", "my.toml"], &words).with(0).json();
+    assert_eq!(setting(&document, "idempotency.operations").0, json!(["create-payment=financial", "export=2d"]));
+
+    fs::write(&file, "[idempotency.operations.pay]\nretention = \"1s\"\n").unwrap();
+    let wrong = "my.toml:1: idempotency.operations = {…}: pay.retention must be from 1m to 90d";
+    config(directory.path(), &["--config", "my.toml"], &[]).with(78).says(&[wrong]);
+}
+
+#[test]
+fn a_retention_that_breaks_the_standard_does_not_start_where_it_is_enforced() {
+    let directory = tempfile::tempdir().unwrap();
+    for (flag, value, says) in [
+        ("--idempotency-retention", "23h", "idempotency.retention = \"23h\": must be at least 1d"),
+        ("--financial-retention", "23h", "idempotency.financial_retention = \"23h\": must be at least 1d"),
+        ("--inbox-window", "6d", "idempotency.inbox_window = \"6d\": must be at least 7d"),
+        ("--idempotency-operations", "pay=1h", "pay must be at least 1d with standard = \"enforce\" (R-6)"),
+        ("--inbox-consumers", "billing=1d", "billing must be at least 7d with standard = \"enforce\" (R-6)"),
+    ] {
+        let serve = ["serve", "--store", "memory", "--listen", "127.0.0.1:0", "--standard", "enforce", flag, value];
+        Program::start(redrive(directory.path(), &serve)).end().with(78).says(&[says]);
+        config(directory.path(), &[flag, value], &[]).with(0);
+    }
+}

@@ -5,6 +5,7 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 
+use super::metrics::scrape;
 use super::world::{Reply, Service, Target};
 
 #[test]
@@ -35,6 +36,8 @@ fn every_failed_attempt_is_logged_with_what_identifies_it_and_without_a_secret()
     let task = service.run(&words).with(3).json()["taskId"].as_str().unwrap().to_owned();
     service.run(&["tasks", "replay", &task]).with(0);
     service.run(&["tasks", "watch", &task]).with(3);
+    let metrics = scrape(&service, "text/plain");
+    assert!(!metrics.contains("s-secret") && !metrics.contains("order-7") && !metrics.contains(&task), "{metrics}");
     let ended = service.stop().with(0);
 
     let events: Vec<Value> = ended.stderr.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
@@ -58,6 +61,40 @@ fn every_failed_attempt_is_logged_with_what_identifies_it_and_without_a_secret()
     assert!(failed[0]["backoff_ms"].as_u64().is_some_and(|backoff| backoff <= 1), "{}", failed[0]);
     assert!(events.iter().any(|event| event["alert"] == "dead-letter" && event["correlation_id"] == task.as_str()));
     assert!(!ended.stderr.contains("s-secret"), "{}", ended.stderr);
+}
+
+/// The seven fields of R-10.
+const R_10: [&str; 7] =
+    ["correlation_id", "dependency", "attempt", "max_attempts", "backoff_ms", "error_type", "idempotency_key"];
+
+#[test]
+fn with_json_every_line_is_an_event_and_every_attempt_has_all_fields() {
+    let flags = [
+        "--log-format",
+        "json",
+        "--log-successes",
+        "info",
+        "--log-keys",
+        "hashed",
+        "--log-level",
+        "warn,redrive_engine=info",
+    ];
+    let service = Service::start_with(&flags);
+    let target = Target::answering(&[503, 200]);
+    let id = service.send(&[&target.url, "--key", "order-7", "--set", "initialDelayMs=1", "--wait"]);
+    let ended = service.stop().with(0);
+    assert_eq!(ended.stdout, "", "there is no greeting");
+    let events: Vec<Value> = ended.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let attempts: Vec<&Value> = events.iter().filter(|event| !event["total_attempts"].is_null()).collect();
+    let told: Vec<_> =
+        attempts.iter().map(|event| [&event["message"], &event["error_type"], &event["outcome"]]).collect();
+    assert_eq!(told, [["attempt failed", "http-status", "retryable"], ["attempt succeeded", "none", "success"]]);
+    for event in attempts {
+        assert!(R_10.iter().all(|field| !event[*field].is_null()), "{event}");
+        assert_eq!(event["correlation_id"], id);
+    }
+    assert!(!ended.stderr.contains("order-7") && ended.stderr.contains("sha256:"), "{}", ended.stderr);
+    assert!(events.iter().any(|event| event["message"] == "listening"));
 }
 
 /// A query parameter of such a name is refused, and the log says which it was.

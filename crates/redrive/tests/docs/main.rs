@@ -147,6 +147,78 @@ fn the_commands_of_deploying_work() {
     run.run_rest();
 }
 
+#[test]
+fn the_commands_of_idempotency_lead_to_a_replayed_response() {
+    let mut run = DocumentRun::new("docs/idempotency.md");
+    run.setup("redrive serve");
+    let printed = |run: &mut DocumentRun, name: &str| {
+        let block = run.run_until(name);
+        run.run_block(&block)
+    };
+    let reserved = printed(&mut run, "reserve");
+    assert!(reserved.contains("\"outcome\":\"reserved\"") && reserved.contains("\"epoch\":1"), "{reserved}");
+    let completed = printed(&mut run, "complete");
+    assert!(completed.contains("\"state\":\"SUCCEEDED\""), "{completed}");
+    let replayed = printed(&mut run, "replay").to_lowercase();
+    assert!(replayed.starts_with("http/1.1 200 ok") && replayed.contains("idempotent-replayed: true"), "{replayed}");
+    assert!(replayed.contains("\"resourceid\":\"pay_123\""), "{replayed}");
+    let other = printed(&mut run, "another request");
+    assert!(other.starts_with("HTTP/1.1 422") && !other.contains("pay_123"), "{other}");
+    let shown = run.setup("redrive idempotency show create-payment order-7; redrive idempotency list");
+    assert!(shown.contains("SUCCEEDED") && shown.contains("order-7"), "{shown}");
+
+    run.setup("stop TERM");
+    let _server = database::start(&mut run);
+    run.send_to_target();
+    let target = Target::listen(run.port("9000"));
+    run.setup("createdb redrive; createdb shop");
+    run.setup("REDRIVE_STORE=postgres://operator@localhost/redrive redrive serve");
+    run.setup(&orders_in("redrive"));
+    run.use_database("redrive");
+    let committed = printed(&mut run, "in your transaction");
+    assert!(committed.contains("reserved"), "{committed}");
+    target.wait_for("order-7");
+    let inbox = printed(&mut run, "inbox");
+    let outcomes: Vec<&str> = inbox.lines().filter_map(|line| line.split('"').nth(3)).collect();
+    assert_eq!(outcomes, ["new", "duplicate"], "{inbox}");
+    run.use_database("shop");
+    printed(&mut run, "a table of your own");
+    let transaction = run.run_until("its transaction");
+    let first = run.run_block(&transaction);
+    assert!(first.contains("IN_PROGRESS") && !first.contains("SUCCEEDED"), "{first}");
+    let second = run.run_block(&transaction);
+    assert!(second.contains("SUCCEEDED") && second.contains("201"), "the duplicate replays: {second}");
+    let waited = run.setup(&at_the_same_time(&transaction.text));
+    assert!(
+        waited.contains("SUCCEEDED") && waited.contains("201"),
+        "the second gets the first one's response: {waited}"
+    );
+    run.run_rest();
+}
+
+/// Runs a transaction with the key `order-8` twice at the same time, and prints what the second one printed: the first one is held
+/// after its reservation until the second one waits for it.
+fn at_the_same_time(transaction: &str) -> String {
+    let of_other_key = transaction.replace("order-7", "order-8");
+    let held = of_other_key.replace("-- 3. Complete", "\\! cat hold\n-- 3. Complete");
+    assert_ne!(held, of_other_key, "there is no place to hold it");
+    let sessions = |which: &str| {
+        let count = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = 'shop' AND {which}");
+        format!("until [ \"$(psql shop -Atc \"{count}\")\" = 1 ]; do sleep 0.05; done\n")
+    };
+    let run =
+        |text: &str, name: &str| format!("psql shop > {name}.out <<'END OF SQL' &\n{text}END OF SQL\n{name}=$!\n");
+    [
+        "mkfifo hold\n",
+        &run(&held, "first"),
+        &sessions("state = 'idle in transaction'"),
+        &run(&of_other_key, "second"),
+        &sessions("wait_event_type = 'Lock'"),
+        "echo > hold\nwait $first $second\ncat second.out\n",
+    ]
+    .concat()
+}
+
 /// Makes a table of orders with order 7.
 fn orders_in(database: &str) -> String {
     format!("psql {database} -c 'CREATE TABLE orders (id int, status text)' -c 'INSERT INTO orders VALUES (7)'")

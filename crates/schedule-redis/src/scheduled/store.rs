@@ -77,6 +77,10 @@ impl Store for Scheduled {
         self.state.store.blobs()
     }
 
+    fn records(&self) -> &dyn Records {
+        self.state.store.records()
+    }
+
     fn controls(&self) -> &dyn LaneControls {
         self
     }
@@ -122,6 +126,7 @@ impl Tasks for Scheduled {
                 }
                 Submitted::Replayed(_)
                 | Submitted::KeyReused(_)
+                | Submitted::KeyOfVersion(..)
                 | Submitted::KeyUnreadable(_)
                 | Submitted::PolicyGone
                 | Submitted::BodyGone => {}

@@ -5,6 +5,7 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
 use redrive_core::BodyHash;
+use serde_json::value::RawValue;
 
 use super::faults::Faults;
 use crate::operation_error::OperationError;
@@ -50,7 +51,7 @@ pub(crate) fn decode(submission: &Submission<'_>, limit: usize, faults: &mut Fau
         (None, None, None, None) => return Ok(Body::default()),
         (Some(text), None, None, None) => (TEXT, fits(text, limit), Some("text/plain; charset=utf-8")),
         (None, Some(json), None, None) => (JSON, fits(json.get(), limit), Some("application/json")),
-        (None, None, Some(encoded), None) => (BASE64, from_base64(encoded, limit, faults), None),
+        (None, None, Some(encoded), None) => (BASE64, from_base64(BASE64, encoded, limit, faults), None),
         (None, None, None, Some(reference)) => {
             let content = faults.keep(REFERENCE, reference.parse()).map(Content::Uploaded).unwrap_or_default();
             return Ok(Body { content, implied_type: None });
@@ -76,8 +77,42 @@ fn fits(text: &str, limit: usize) -> Option<Bytes> {
     (text.len() <= limit).then(|| Bytes::copy_from_slice(text.as_bytes()))
 }
 
+/// The body in a document of an idempotency record, in one of three notations.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct GivenBody<'a> {
+    pub(crate) text: Option<&'a str>,
+    pub(crate) json: Option<&'a RawValue>,
+    pub(crate) base64: Option<&'a str>,
+}
+
+/// The bytes of the one body that was given; none if none was. `outer` is the field that the body is a part of.
+pub(crate) fn bytes(
+    given: GivenBody<'_>,
+    outer: &str,
+    limit: usize,
+    faults: &mut Faults,
+) -> Result<Bytes, OperationError> {
+    const TEXT: &str = "bodyText";
+    let at = |field: &str| format!("{outer}.{field}");
+    let (field, bytes) = match (given.text, given.json, given.base64) {
+        (None, None, None) => return Ok(Bytes::new()),
+        (Some(text), None, None) => (TEXT, fits(text, limit)),
+        (None, Some(json), None) => (JSON, fits(json.get(), limit)),
+        (None, None, Some(encoded)) => (BASE64, from_base64(&at(BASE64), encoded, limit, faults)),
+        (text, json, base64) => {
+            for (field, is_given) in [(TEXT, text.is_some()), (JSON, json.is_some()), (BASE64, base64.is_some())] {
+                if is_given {
+                    faults.add(at(field), format!("must be the only one of {TEXT}, {JSON} and {BASE64}"));
+                }
+            }
+            return Ok(Bytes::new());
+        }
+    };
+    bytes.ok_or_else(|| OperationError::TooLarge { field: at(field), limit_bytes: limit })
+}
+
 /// `None` if it is too large; invalid base64 is a fault.
-fn from_base64(encoded: &str, limit: usize, faults: &mut Faults) -> Option<Bytes> {
+fn from_base64(field: &str, encoded: &str, limit: usize, faults: &mut Faults) -> Option<Bytes> {
     // Four characters are three bytes, the last four maybe fewer: checked before decoding.
     if encoded.len() / 4 * 3 > limit + 3 {
         return None;
@@ -86,7 +121,7 @@ fn from_base64(encoded: &str, limit: usize, faults: &mut Faults) -> Option<Bytes
         Ok(bytes) if bytes.len() > limit => None,
         Ok(bytes) => Some(Bytes::from(bytes)),
         Err(error) => {
-            faults.add(BASE64, format!("must be base64: {}", error.to_string().to_lowercase()));
+            faults.add(field, format!("must be base64: {}", error.to_string().to_lowercase()));
             Some(Bytes::new())
         }
     }

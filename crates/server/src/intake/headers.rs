@@ -4,7 +4,7 @@ use super::faults::Faults;
 use super::method::is_token;
 use super::target::is_host_and_port;
 use crate::app::Limits;
-use crate::wire::HeaderFields;
+use crate::wire::{HeaderFields, Text};
 
 const FIELD: &str = "headers";
 const CONTENT_TYPE: &str = "content-type";
@@ -34,13 +34,7 @@ pub(crate) fn check(
     faults: &mut Faults,
 ) -> Vec<(String, String)> {
     let given = given.unwrap_or_default().0;
-    if given.len() > limits.headers {
-        faults.add(FIELD, format!("must be at most {} fields, got {}", limits.headers, given.len()));
-        return Vec::new();
-    }
-    let bytes: usize = given.iter().map(|(name, value)| name.len() + value.len()).sum();
-    if bytes > limits.header_bytes {
-        faults.add(FIELD, format!("must be at most {} bytes in all, got {bytes}", limits.header_bytes));
+    if !fits(&given, FIELD, limits, faults) {
         return Vec::new();
     }
     let mut fields = Vec::with_capacity(given.len() + 1);
@@ -63,19 +57,60 @@ pub(crate) fn check(
     fields
 }
 
-fn fault(name: &str, value: &str) -> Option<&'static str> {
-    let is_any_of = |names: &[&str]| names.iter().any(|refused| name.eq_ignore_ascii_case(refused));
+/// The fields of a response that is kept for duplicates: any that can be sent.
+pub(crate) fn check_stored(
+    given: Option<HeaderFields<'_>>,
+    field: &str,
+    limits: &Limits,
+    faults: &mut Faults,
+) -> Vec<(String, String)> {
+    let given = given.unwrap_or_default().0;
+    if !fits(&given, field, limits, faults) {
+        return Vec::new();
+    }
+    for (name, value) in &given {
+        if let Some(fault) = malformed(name, value) {
+            faults.add(format!("{field}.{}", &**name), fault);
+        }
+    }
+    given.into_iter().map(|(name, value)| (name.0.into_owned(), value.0.into_owned())).collect()
+}
+
+/// Whether there are not too many fields, and not too large ones.
+fn fits(given: &[(Text<'_>, Text<'_>)], field: &str, limits: &Limits, faults: &mut Faults) -> bool {
+    if given.len() > limits.headers {
+        faults.add(field, format!("must be at most {} fields, got {}", limits.headers, given.len()));
+        return false;
+    }
+    let bytes: usize = given.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if bytes > limits.header_bytes {
+        faults.add(field, format!("must be at most {} bytes in all, got {bytes}", limits.header_bytes));
+        return false;
+    }
+    true
+}
+
+/// What is wrong with a field that no message can have.
+fn malformed(name: &str, value: &str) -> Option<&'static str> {
     if name.is_empty() || !name.bytes().all(is_token) {
         return Some("is not a header name: letters, digits and !#$%&'*+-.^_`|~");
     }
+    if value.bytes().any(|byte| byte != b'\t' && byte.is_ascii_control()) {
+        return Some("must not contain control characters");
+    }
+    None
+}
+
+fn fault(name: &str, value: &str) -> Option<&'static str> {
+    let is_any_of = |names: &[&str]| names.iter().any(|refused| name.eq_ignore_ascii_case(refused));
     if is_any_of(&OWN) {
         return Some("is set by Redrive on every attempt");
     }
     if is_any_of(&FRAMING) {
         return Some("describes the connection or frames the message: it is set when the request is sent");
     }
-    if value.bytes().any(|byte| byte != b'\t' && byte.is_ascii_control()) {
-        return Some("must not contain control characters");
+    if let Some(fault) = malformed(name, value) {
+        return Some(fault);
     }
     if name.eq_ignore_ascii_case(HOST) && value.trim().is_empty() {
         return Some("must not be empty: leave it out to use the host of targetUrl");

@@ -1,22 +1,25 @@
-//! Intake: from a submission as it was written to a task that the engine accepts.
+//! Intake: from a submission as it was written to a task that the engine accepts, and the same for idempotency records.
 //!
-//! This is the one place where a submission's values are judged; behind it, the types are the proof. All faults are
+//! This is the one place where the values of these documents are judged; behind it, the types are the proof. All faults are
 //! found at once, so that a caller corrects them at once.
 
 mod body;
+pub(crate) mod completion;
+pub(crate) mod event;
 mod faults;
 mod fingerprint;
 mod headers;
-mod key;
+pub(crate) mod key;
 mod labels;
 mod method;
+pub(crate) mod reservation;
 mod start;
 mod target;
 
 use std::sync::Arc;
 
 use futures_util::stream;
-use redrive_core::request::Fingerprint;
+use redrive_core::request::FingerprintVersion;
 use redrive_core::{Body, BodyRef, Dependency, IdempotencyKey, Lane, PolicyId, Request, TenantId, policy};
 use redrive_engine::ValidatedTask;
 use redrive_engine::policies::Resolved;
@@ -24,6 +27,8 @@ use redrive_store::Submitted;
 
 use self::body::Content;
 use self::faults::Faults;
+use self::fingerprint::Resubmission;
+pub(crate) use self::fingerprint::ignored_headers;
 use crate::app::App;
 use crate::operation_error::OperationError;
 use crate::standard::CheckedTask;
@@ -42,6 +47,8 @@ pub(crate) enum Checked {
 pub(crate) struct SubmissionSummary {
     pub(crate) request: Arc<Request>,
     pub(crate) policy: PolicyId,
+    /// To compare it with a task that its key belongs to.
+    pub(crate) resubmission: Resubmission,
     /// Whether the caller gave no key, so that one was made.
     pub(crate) key_generated: bool,
     /// The rules of the retry standard that it breaks, if the server checks them.
@@ -62,7 +69,7 @@ pub(crate) async fn check(
     // What is wrong only with the policy as it is today.
     let mut today = Faults::default();
 
-    let given_key = key::agree(submission.idempotency_key.as_deref(), key_beside, &mut faults)?;
+    let given_key = key::agree(submission.idempotency_key.as_deref(), key_beside)?;
     let policy = base.clone().and_then(|base| with_overrides(base, submission.policy.as_ref(), &mut today));
     let (dependency, mut request) = request(app, &mut submission, &mut faults)?;
     let budget = policy.as_ref().map(|policy| policy.policy.total_budget);
@@ -71,12 +78,13 @@ pub(crate) async fn check(
         return Err(faults.and(today).into_failure());
     };
     let beside = fingerprint::OtherFields {
-        policy: &policy_id,
-        dependency: submission.dependency.as_deref(),
+        policy: policy_id.clone(),
+        dependency: submission.dependency.as_deref().map(str::to_owned),
         delay_ms: submission.delay_ms,
         not_before: submission.not_before,
     };
-    let fingerprint = fingerprint::of(&request, &beside);
+    let fingerprint = fingerprint::of(FingerprintVersion::CURRENT, &request, &beside);
+    let resubmission = Resubmission::new(&request, beside, app.limits.inline_body_bytes);
     // A body that is gone, like a policy that is, does not matter to what was accepted before.
     let is_found = find(app, tenant, &mut request).await?;
     let judged = match (&base, &policy) {
@@ -86,10 +94,11 @@ pub(crate) async fn check(
         _ => Ok(Vec::new()),
     };
     let Some(policy) = policy.filter(|_| today.is_empty() && is_found && judged.is_ok()) else {
-        if let Some(submitted) = accepted_before(app, tenant, given_key, fingerprint).await? {
+        if let Some(submitted) = accepted_before(app, tenant, given_key, &resubmission, &request).await? {
             let summary = SubmissionSummary {
                 request: Arc::new(request),
                 policy: policy_id,
+                resubmission,
                 key_generated: false,
                 findings: Vec::new(),
             };
@@ -102,12 +111,14 @@ pub(crate) async fn check(
             .or(judged.err())
             .unwrap_or_else(|| unknown_policy(&policy_id)));
     };
-    store_large_body(app, tenant, &mut request).await?;
+    store_large_body(app, tenant, &mut request.body).await?;
     let key_generated = given_key.is_none();
     let idempotency_key = given_key.unwrap_or_else(|| redrive_core::id::make_key(app.engine.random_bits()));
     let lane = Lane { tenant: tenant.clone(), dependency };
     let request = Arc::new(request);
-    let summary = SubmissionSummary { request: request.clone(), policy: policy_id, key_generated, findings: judged? };
+    let findings = judged?;
+    let summary =
+        SubmissionSummary { request: request.clone(), policy: policy_id, resubmission, key_generated, findings };
     let task = ValidatedTask { lane, idempotency_key, policy, request, fingerprint, not_before };
     Ok((Checked::New(task), summary))
 }
@@ -144,13 +155,14 @@ async fn accepted_before(
     app: &App,
     tenant: &TenantId,
     key: Option<IdempotencyKey>,
-    fingerprint: Fingerprint,
+    resubmission: &Resubmission,
+    request: &Request,
 ) -> Result<Option<Submitted>, OperationError> {
     let Some(key) = key else { return Ok(None) };
     let Some((owner, accepted)) = app.engine.store().reads().by_key(tenant.clone(), key).await? else {
         return Ok(None);
     };
-    Ok(Some(match accepted == fingerprint {
+    Ok(Some(match resubmission.is(accepted, request) {
         true => Submitted::Replayed(Box::new(owner)),
         false => Submitted::KeyReused(owner.id),
     }))
@@ -167,12 +179,12 @@ async fn find(app: &App, tenant: &TenantId, request: &mut Request) -> Result<boo
     Ok(true)
 }
 
-/// Stores a body that came in the document and is too large to be a part of its task.
-async fn store_large_body(app: &App, tenant: &TenantId, request: &mut Request) -> Result<(), OperationError> {
-    let (Some(bodies), Some(bytes)) = (app.engine.bodies(), request.body.inline()) else { return Ok(()) };
+/// Stores a body that came in a document and is too large to be a part of its task or record.
+pub(crate) async fn store_large_body(app: &App, tenant: &TenantId, body: &mut Body) -> Result<(), OperationError> {
+    let (Some(bodies), Some(bytes)) = (app.engine.bodies(), body.inline()) else { return Ok(()) };
     if bytes.len() > app.limits.inline_body_bytes {
         let pieces = Box::pin(stream::iter([Ok(bytes.clone())]));
-        request.body = bodies.keep(tenant, pieces, bytes.len() as u64).await?.into();
+        *body = bodies.keep(tenant, pieces, bytes.len() as u64).await?.into();
     }
     Ok(())
 }

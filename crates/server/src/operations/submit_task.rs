@@ -6,7 +6,6 @@ use redrive_core::policy::Context;
 use redrive_engine::ValidatedTask;
 use redrive_store::{Error, Submitted, TaskDetail};
 
-use super::get_task::get_task;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::intake::{self, Checked, SubmissionSummary};
@@ -26,6 +25,9 @@ pub struct Accepted {
     pub answer_left_out: bool,
     /// The rules of the retry standard that it breaks, if the server checks them.
     pub findings: Vec<ShownFinding>,
+    /// The volatile header fields of this submission that differ from those of the task, in lower case. The task keeps its
+    /// own.
+    pub ignored_headers: Vec<String>,
 }
 
 impl Accepted {
@@ -136,16 +138,38 @@ pub(super) async fn answer(
     summary: SubmissionSummary,
     submitted: Submitted,
 ) -> Result<Accepted, OperationError> {
-    let SubmissionSummary { request, policy, key_generated, findings } = summary;
-    let accepted = |detail, how| Ok(Accepted { detail, how, key_generated, answer_left_out: false, findings });
+    let SubmissionSummary { request, policy, resubmission, key_generated, findings } = summary;
+    let submitted = match submitted {
+        Submitted::KeyOfVersion(task, stored) if resubmission.is(stored, &request) => Submitted::Replayed(task),
+        Submitted::KeyOfVersion(task, _) => Submitted::KeyReused(task.id),
+        other => other,
+    };
+    match &submitted {
+        Submitted::Replayed(_) => app.totals.resubmitted(true),
+        Submitted::KeyReused(_) | Submitted::KeyOfVersion(..) => app.totals.resubmitted(false),
+        Submitted::Created(..) | Submitted::KeyUnreadable(_) | Submitted::BodyGone | Submitted::PolicyGone => {}
+    }
+    let created = |detail| Accepted {
+        detail,
+        how: Acceptance::Created,
+        key_generated,
+        answer_left_out: false,
+        findings,
+        ignored_headers: Vec::new(),
+    };
     match submitted {
-        Submitted::Created(task, _) => accepted(TaskDetail { task: *task, request, answer: None }, Acceptance::Created),
-        // The same request, so it need not be read again; the answer of an ended task must be.
-        Submitted::Replayed(task) if task.status.is_ended() => {
-            accepted(get_task(app, caller, task.id).await?, Acceptance::Replayed)
+        Submitted::Created(task, _) => Ok(created(TaskDetail { task: *task, request, answer: None })),
+        Submitted::Replayed(task) => {
+            // It is read because its volatile headers may differ from those of this submission, and it may have an answer.
+            let stored = app.engine.store().reads().task(caller.tenant.clone(), task.id).await?;
+            // It may have been deleted since.
+            let gone = || TaskDetail { task: *task, request: request.clone(), answer: None };
+            let detail = stored.unwrap_or_else(gone);
+            let ignored_headers = intake::ignored_headers(&request, &detail.request);
+            Ok(Accepted { how: Acceptance::Replayed, ignored_headers, ..created(detail) })
         }
-        Submitted::Replayed(task) => accepted(TaskDetail { task: *task, request, answer: None }, Acceptance::Replayed),
         Submitted::KeyReused(id) => Err(OperationError::KeyReused(id)),
+        Submitted::KeyOfVersion(task, _) => Err(OperationError::KeyReused(task.id)),
         Submitted::KeyUnreadable(id) => {
             Err(Error::Corrupt(format!("the idempotency key belongs to task {id}, which cannot be understood")).into())
         }

@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
@@ -33,6 +34,8 @@ const MIN_STAY: Duration = Duration::from_millis(50);
 /// The open connections.
 pub(super) struct Connections {
     most: usize,
+    /// The number of open connections, for others to read.
+    count: Arc<AtomicUsize>,
     tasks: JoinSet<()>,
     open: HashMap<Id, OpenConnection>,
 }
@@ -52,7 +55,12 @@ struct WaitingConnection {
 impl Connections {
     /// No connections yet, at most `most` at once.
     pub(super) fn new(most: usize) -> Self {
-        Connections { most, tasks: JoinSet::new(), open: HashMap::new() }
+        Connections { most, count: Arc::default(), tasks: JoinSet::new(), open: HashMap::new() }
+    }
+
+    /// The number of open connections is kept here from now on.
+    pub(super) fn counted_in(self, count: Arc<AtomicUsize>) -> Self {
+        Connections { count, ..self }
     }
 
     /// How soon another connection can be accepted; nothing if one has to end first.
@@ -80,6 +88,7 @@ impl Connections {
     pub(super) fn serve(&mut self, peer: Arc<Peer>, connection: impl Future<Output = ()> + Send + 'static) {
         let task = self.tasks.spawn(connection);
         self.open.insert(task.id(), OpenConnection { peer, task });
+        self.note_count();
     }
 
     /// Ends when a connection has ended; never if there is none.
@@ -88,6 +97,7 @@ impl Connections {
             Some(ended) => {
                 let id = ended.as_ref().map_or_else(JoinError::id, |(id, ())| *id);
                 self.open.remove(&id);
+                self.note_count();
                 log_panic(ended.map(|_| ()));
             }
             None => std::future::pending().await,
@@ -173,7 +183,12 @@ impl Connections {
     fn close(&mut self, id: Id) {
         if let Some(open) = self.open.remove(&id) {
             open.task.abort();
+            self.note_count();
         }
+    }
+
+    fn note_count(&self) {
+        self.count.store(self.open.len(), Ordering::Relaxed);
     }
 }
 

@@ -13,8 +13,12 @@ use super::host_name::{Host, HostNames};
 use super::problem::Refusal;
 use super::route::{Effect, Route};
 
-/// Probes and scrapers may use any host name for these. They reveal nothing of tasks and change nothing.
-const PROBES: [&str; 3] = ["/livez", "/readyz", "/metrics"];
+/// Probes may use any host name for these. They reveal nothing of tasks and change nothing.
+const PROBES: [&str; 2] = ["/livez", "/readyz"];
+
+/// Scrapers find targets by address, and may use any IP address for this. Metrics have names of dependencies, so a page
+/// that made its own name resolve to this server must not read them: rebinding needs a name.
+const METRICS: &str = "/metrics";
 
 /// The most characters of a header's value that a problem repeats.
 const SHOWN_CHARS: usize = 100;
@@ -30,7 +34,7 @@ pub(crate) fn check(names: &HostNames, parts: &Parts) -> Result<(), Refusal> {
     if is_probe(parts.uri.path()) {
         return Ok(());
     }
-    let host = check_host(names, parts)?;
+    let host = check_host(names, parts, parts.uri.path() == METRICS)?;
     for origin in parts.headers.get_all(ORIGIN) {
         let from = origin.to_str().ok().and_then(origin_host);
         if !from.is_some_and(|from| names.are_of(&from) || from.is_same(&host)) {
@@ -47,8 +51,8 @@ pub(crate) fn check_site(parts: &Parts, route: &Route) -> Result<(), Refusal> {
     if is_cross_site && route.effect == Effect::Writes { Err(Refusal::CrossSite) } else { Ok(()) }
 }
 
-/// The host that the request is for. HTTP/2 has it in the URI; where it is there and in `Host`, both must be right.
-fn check_host<'p>(names: &HostNames, parts: &'p Parts) -> Result<Host<'p>, Refusal> {
+/// The host that the request is for, if the server answers to it or it is any IP address and those are taken. HTTP/2 has it in the URI; where it is there and in `Host`, both must be right.
+fn check_host<'p>(names: &HostNames, parts: &'p Parts, takes_addresses: bool) -> Result<Host<'p>, Refusal> {
     let mut given = parts.headers.get_all(HOST).iter();
     let header = given.next().map(HeaderValue::as_bytes);
     if given.next().is_some() {
@@ -58,7 +62,8 @@ fn check_host<'p>(names: &HostNames, parts: &'p Parts) -> Result<Host<'p>, Refus
     let mut found = None;
     for value in authority.into_iter().chain(header) {
         let host = std::str::from_utf8(value).ok().and_then(Host::parse);
-        let Some(host) = host.filter(|host| names.answer_to(host)) else {
+        let is_own = |host: &Host<'_>| names.answer_to(host) || takes_addresses && matches!(host, Host::Address(_));
+        let Some(host) = host.filter(is_own) else {
             return Err(Refusal::UnknownHost(shown(value)));
         };
         found.get_or_insert(host);

@@ -213,6 +213,8 @@ struct State {
     body: usize,
     /// Bytes of the head, and of processing the body.
     overhead: usize,
+    /// Bytes of the head.
+    head: usize,
 }
 
 impl Charge {
@@ -228,7 +230,7 @@ impl Charge {
 
     fn of(budget: Arc<ConnectionBudget>, may_be_small: bool) -> Self {
         let held = PooledBytes { pool: Pool::Small, bytes: 0 };
-        Charge { budget, may_be_small, state: Mutex::new(State { held, body: 0, overhead: 0 }) }
+        Charge { budget, may_be_small, state: Mutex::new(State { held, body: 0, overhead: 0, head: 0 }) }
     }
 
     /// The most bytes that a body may have.
@@ -240,7 +242,9 @@ impl Charge {
     pub(crate) fn head(&self, bytes: usize, mode: ChargeMode) -> Result<(), MemoryExhausted> {
         let mut state = self.state();
         let body = state.body;
-        self.set(&mut state, body, bytes, mode)
+        self.set(&mut state, body, bytes, mode)?;
+        state.head = bytes;
+        Ok(())
     }
 
     /// Counts `bytes` of an answer that is being written.
@@ -263,6 +267,13 @@ impl Charge {
         let body = state.body;
         let overhead = state.overhead.saturating_add(body.saturating_mul(WORK)).saturating_add(LEAST_WORK);
         self.set(&mut state, body, overhead, ChargeMode::IfRoom)
+    }
+
+    /// The body was processed and dropped before the answer is known: only the head is held, and the least for processing.
+    pub(crate) fn release_body(&self) -> Result<(), MemoryExhausted> {
+        let mut state = self.state();
+        let overhead = state.overhead.min(state.head.saturating_add(LEAST_WORK));
+        self.set(&mut state, 0, overhead, ChargeMode::Always)
     }
 
     /// The request is done: from now on the charge is for an answer of `bytes`.

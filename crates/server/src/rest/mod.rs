@@ -15,7 +15,8 @@
 //! | `upload`, `response_body` | bodies that are received and sent piece by piece |
 //! | `request_body` | a request's body, and the unread rest of it when the request is refused |
 //! | `body`, `query`, `header_list` | the parts of a request |
-//! | `prefer`, `precondition`, `idempotency_key` | the headers that change an operation |
+//! | `prefer`, `precondition`, `record_tag`, `idempotency_key` | the headers that change an operation |
+//! | `record_path` | the path of an idempotency record |
 //!
 //! Not here: what the operations do, the documents. There is no middleware: what every request needs is in
 //! `service`.
@@ -40,6 +41,8 @@ mod precondition;
 mod prefer;
 mod problem;
 mod query;
+mod record_path;
+mod record_tag;
 mod reply;
 mod request_body;
 mod response_body;

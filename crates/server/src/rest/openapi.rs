@@ -101,6 +101,7 @@ fn response(answer: &Answer, route: &Route, schemas: &mut Schemas) -> Value {
     let mut response = json!({ "description": answer.description });
     match answer.content {
         Content::Nothing => {}
+        Content::Text => response["content"] = json!({ "text/plain": { "schema": { "type": "string" } } }),
         Content::Html => response["content"] = json!({ "text/html": { "schema": { "type": "string" } } }),
         Content::Bytes => response["content"] = json!({ "application/octet-stream": {} }),
         Content::Json(schema) => {
@@ -128,7 +129,7 @@ fn refusal(kinds: &[&Kind], schemas: &mut Schemas) -> Value {
         "content": { "application/problem+json": { "schema": schemas.output(of::<Problem>) } },
         "x-problem-types": kinds.iter().map(|kind| kind.uri()).collect::<Vec<_>>(),
     });
-    if kinds.contains(&&kind::UNAVAILABLE) {
+    if kinds.contains(&&kind::UNAVAILABLE) || kinds.contains(&&kind::IN_PROGRESS) {
         let header = json!({ "description": "Seconds to wait before trying again.", "schema": { "type": "string" } });
         response["headers"] = json!({ "Retry-After": header });
     }
@@ -186,8 +187,15 @@ fn tidy(schema: &mut Schema) {
 }
 
 impl Group {
-    pub(crate) const ALL: [Group; 5] =
-        [Group::Tasks, Group::Bodies, Group::Policies, Group::Dependencies, Group::Service];
+    pub(crate) const ALL: [Group; 7] = [
+        Group::Tasks,
+        Group::Bodies,
+        Group::Policies,
+        Group::Dependencies,
+        Group::Records,
+        Group::Inboxes,
+        Group::Service,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -195,6 +203,8 @@ impl Group {
             Group::Bodies => "Stored bodies",
             Group::Policies => "Policies",
             Group::Dependencies => "Dependencies",
+            Group::Records => "Idempotency records",
+            Group::Inboxes => "Inboxes",
             Group::Service => "Service",
         }
     }
@@ -207,6 +217,11 @@ impl Group {
             Group::Dependencies => {
                 "What tasks call, and what holds their attempts back: retry budget, circuit breaker, limits, pauses."
             }
+            Group::Records => {
+                "Let one of several callers execute an operation, and give the others its result: for services that make their own \
+                 operations idempotent."
+            }
+            Group::Inboxes => "The events that consumers have seen, so that each is processed once.",
             Group::Service => "Health, nodes and this reference.",
         }
     }

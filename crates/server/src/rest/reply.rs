@@ -11,14 +11,18 @@ use serde::Serialize;
 use super::memory::{ChargeMode, MemoryExhausted};
 use super::peer::Exchange;
 use super::problem::{self, Kind, Refusal, kind};
+use super::record_path;
 use super::response_body::ResponseBody;
-use crate::operation_error::OperationError;
+use crate::operation_error::{OperationError, seconds};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 
 const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
+
+/// The longest `Retry-After` while an execution is under way, in seconds: most end long before their lease does.
+const LONGEST_RETRY_AFTER: u128 = 30;
 
 /// The bytes of an answer in pieces that are in memory at once: a piece, and what hyper buffers.
 const STREAMED: usize = 256 * 1024;
@@ -61,6 +65,11 @@ impl Reply {
         Reply::new(200, Some(HTML), page.into())
     }
 
+    /// A text of this type.
+    pub(crate) fn text(content_type: &'static str, text: String) -> Self {
+        Reply::new(200, Some(HeaderValue::from_static(content_type)), Bytes::from(text))
+    }
+
     /// Bytes that come piece by piece, `length` of them.
     pub(crate) fn pieces(pieces: Pieces, length: u64) -> Self {
         let reply = Reply::new(200, Some(BYTES), Bytes::new());
@@ -90,7 +99,11 @@ impl Reply {
         }
         match refusal {
             Refusal::OperationError(OperationError::DependencyUnavailable { retry_in, .. }) => {
-                reply.with(RETRY_AFTER, retry_in.as_millis().div_ceil(1_000).max(1).to_string())
+                reply.with(RETRY_AFTER, seconds(*retry_in).to_string())
+            }
+            Refusal::OperationError(OperationError::RecordInProgress { key, retry_in, .. }) => {
+                let reply = reply.with(RETRY_AFTER, seconds(*retry_in).min(LONGEST_RETRY_AFTER).to_string());
+                record_path::of(key).into_iter().fold(reply, |reply, path| reply.with(LOCATION, path))
             }
             Refusal::MethodNotAllowed { allow, .. } => reply.with(ALLOW, allow),
             // What is left of the body may not have been read, so nothing can follow on this connection.

@@ -15,7 +15,7 @@ use super::reply::Reply;
 #[derive(Debug)]
 pub(crate) struct Route {
     pub(crate) method: Method,
-    /// With at most one `{parameter}`.
+    /// A segment in braces is a parameter: `/retry-tasks/{taskId}/attempts`.
     pub(crate) path: &'static str,
     /// The operation's name, for generated clients.
     pub(crate) id: &'static str,
@@ -46,6 +46,8 @@ pub(crate) enum Group {
     Bodies,
     Policies,
     Dependencies,
+    Records,
+    Inboxes,
     Service,
 }
 
@@ -65,11 +67,12 @@ pub(crate) enum Effect {
 pub(crate) enum Access {
     /// Nothing: the route answers without authentication.
     Public,
-    /// Read the tenant's tasks, attempts, bodies, policies and dependencies.
+    /// Read the tenant's tasks, attempts, bodies, policies, dependencies and idempotency records.
     Read,
-    /// Submit tasks and upload their bodies.
+    /// Submit tasks and upload their bodies; own idempotency records and record events.
     Submit,
-    /// Change tasks that exist (cancel, retry now, replay) and what holds a dependency's tasks back (pause, limits).
+    /// Change tasks that exist (cancel, retry now, replay) and what holds a dependency's tasks back (pause, limits); delete
+    /// idempotency records.
     Operate,
     /// Change policies, and read what belongs to no tenant, such as the nodes.
     Administer,
@@ -129,6 +132,7 @@ pub(crate) struct AnswerHeader {
 pub(crate) enum Content {
     Nothing,
     Json(SchemaOf),
+    Text,
     Html,
     Bytes,
 }

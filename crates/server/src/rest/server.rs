@@ -70,10 +70,11 @@ pub async fn serve_within(
     let local = Caller::local(TenantId::default_tenant());
     let address = listener.local_addr().map_err(Error::Address)?;
     let names = HostNames::new(options.host_names.clone(), address.ip());
-    let context =
-        Arc::new(Context { app, local, names, shutdown: signal, body_read_timeout: options.body_read_timeout });
+    let (body_read_timeout, connections) = (options.body_read_timeout, Arc::default());
+    let context = Arc::new(Context { app, local, names, shutdown: signal, body_read_timeout, connections });
     let server = Server { builder: Arc::new(builder(&options)), context, memory, uptime: Uptime::begin(), options };
-    let mut connections = Connections::new(server.options.max_connections);
+    let count = server.context.connections.clone();
+    let mut connections = Connections::new(server.options.max_connections).counted_in(count);
     server.accept_until(shutdown, Acceptor::new(listener), &mut connections).await;
     trigger.start();
     connections.drain(server.options.drain_timeout).await;

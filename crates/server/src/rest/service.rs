@@ -123,7 +123,7 @@ async fn handle(
     exchange.charge.head(head_bytes(&parts), mode)?;
     let query = query(&parts, &found)?;
     let body = if found.route.request.is_some() { body } else { RequestBody::none() };
-    (found.route.handler)(Call { context, caller, exchange, parts, body, query, parameter: found.parameter }).await
+    (found.route.handler)(Call { context, caller, exchange, parts, body, query, parameters: found.parameters }).await
 }
 
 /// The bytes that a request's head takes.

@@ -4,7 +4,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use redrive_core::idempotency::Operation;
 use redrive_core::{Dependency, PolicyId, TaskId};
+use redrive_store::RecordCursor;
 
 /// A position in a list.
 pub trait Cursor: Sized {
@@ -90,6 +92,31 @@ impl Cursor for AttemptNumber {
     }
 }
 
+/// An operation, or an inbox.
+impl Cursor for Operation {
+    const LIST: u8 = b'o';
+
+    fn payload(&self) -> String {
+        self.to_string()
+    }
+
+    fn from_payload(payload: &str) -> Option<Self> {
+        payload.parse().ok()
+    }
+}
+
+impl Cursor for RecordCursor {
+    const LIST: u8 = b'r';
+
+    fn payload(&self) -> String {
+        self.to_string()
+    }
+
+    fn from_payload(payload: &str) -> Option<Self> {
+        payload.parse().ok()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,6 +130,10 @@ mod tests {
         assert_eq!(Dependency::from_cursor(&dependency.to_cursor()), Some(dependency));
         let policy = PolicyId::try_new("a:b").unwrap();
         assert_eq!(PolicyId::from_cursor(&policy.to_cursor()), Some(policy));
+        let operation: Operation = "inbox/billing".parse().unwrap();
+        assert_eq!(Operation::from_cursor(&operation.to_cursor()), Some(operation.clone()));
+        let place = RecordCursor::new(operation, "a/b");
+        assert_eq!(RecordCursor::from_cursor(&place.to_cursor()), Some(place));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Header fields: in requests and in answers.
 //!
-//! Both are an object from names to one text or a list of texts. Requests keep order and
-//! spelling; answers have one entry per name and mask secrets.
+//! All are an object from names to one text or a list of texts. Requests keep order and
+//! spelling; answers have one entry per name. They mask secrets, except where a caller gets back what it stored.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -93,25 +93,45 @@ pub struct ShownHeaders<'a> {
 
 impl<'a> Serialize for ShownHeaders<'a> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        for (at, (name, _)) in self.fields.iter().enumerate() {
-            let is_same = |(other, _): &&(String, String)| other.eq_ignore_ascii_case(name);
-            if self.fields[..at].iter().any(|field| is_same(&field)) {
-                continue;
-            }
-            let hidden = self.secrets.is_secret(name);
-            let show = |(_, value): &'a (String, String)| if hidden { MASK.into() } else { self.secrets.mask(value) };
-            let mut shown = self.fields[at..].iter().filter(is_same).map(show);
-            match (shown.next(), shown.next()) {
-                (Some(only), None) => map.serialize_entry(name, &only)?,
-                (first, second) => {
-                    let all: Vec<Cow<'_, str>> = first.into_iter().chain(second).chain(shown).collect();
-                    map.serialize_entry(name, &all)?;
-                }
+        write(self.fields, serializer, |name, value| match self.secrets.is_secret(name) {
+            true => MASK.into(),
+            false => self.secrets.mask(value),
+        })
+    }
+}
+
+/// Header fields as they were given, secrets included: one entry per name, in the order of their first occurrence.
+#[derive(Debug, Clone, Copy)]
+pub struct ExactHeaders<'a>(pub &'a [(String, String)]);
+
+impl Serialize for ExactHeaders<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        write(self.0, serializer, |_, value| Cow::Borrowed(value))
+    }
+}
+
+/// Writes one entry per name; `show` makes the text of a value.
+fn write<'a, S: Serializer>(
+    fields: &'a [(String, String)],
+    serializer: S,
+    show: impl Fn(&str, &'a str) -> Cow<'a, str>,
+) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(None)?;
+    for (at, (name, _)) in fields.iter().enumerate() {
+        let is_same = |(other, _): &&(String, String)| other.eq_ignore_ascii_case(name);
+        if fields[..at].iter().any(|field| is_same(&field)) {
+            continue;
+        }
+        let mut shown = fields[at..].iter().filter(is_same).map(|(_, value)| show(name, value));
+        match (shown.next(), shown.next()) {
+            (Some(only), None) => map.serialize_entry(name, &only)?,
+            (first, second) => {
+                let all: Vec<Cow<'_, str>> = first.into_iter().chain(second).chain(shown).collect();
+                map.serialize_entry(name, &all)?;
             }
         }
-        map.end()
     }
+    map.end()
 }
 
 fn schema(description: &str) -> Schema {
@@ -145,6 +165,16 @@ impl JsonSchema for ShownHeaders<'_> {
     }
 }
 
+impl JsonSchema for ExactHeaders<'_> {
+    fn schema_name() -> Cow<'static, str> {
+        "ExactHeaders".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schema("Header fields as they were given: an object from names to one text or a list of texts.")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,5 +200,7 @@ mod tests {
         let shown = ShownHeaders { fields: &fields, secrets: &Secrets::default() };
         let expected = r#"{"X-A":["1","2"],"Authorization":"***","b":"3","X-Auth-Token":"***","Location":"https://***@host/?code=***"}"#;
         assert_eq!(serde_json::to_string(&shown).unwrap(), expected);
+        let exact = serde_json::to_value(ExactHeaders(&fields)).unwrap();
+        assert_eq!((&exact["Authorization"], &exact["X-A"]), (&"Bearer x".into(), &vec!["1", "2"].into()));
     }
 }

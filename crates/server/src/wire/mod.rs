@@ -13,6 +13,7 @@ pub(crate) mod excerpt;
 mod finding;
 mod headers;
 mod health;
+mod inbox;
 mod labels;
 mod moment;
 mod node;
@@ -20,6 +21,9 @@ mod object;
 mod parse;
 mod policy;
 mod problem;
+mod record;
+mod record_input;
+mod record_stats;
 pub mod schema;
 mod secret;
 mod stored;
@@ -32,13 +36,23 @@ pub use batch::{BatchAnswer, BatchResult};
 pub use cursor::{AttemptNumber, Cursor};
 pub use dependency::{DependencyList, DependencyState, LimitsInput, OpenInput, PauseInput, ShownDependency};
 pub use finding::{ShownFinding, ShownPermission};
-pub use headers::{HeaderFields, ShownHeaders};
+pub use headers::{ExactHeaders, HeaderFields, ShownHeaders};
 pub use health::Health;
+pub use inbox::{DuplicateEvent, EventBatch, EventBatchAnswer, EventInput, EventResult, NewEvent, ShownEvent};
 pub use moment::{Moment, NotAMoment};
 pub use node::{NodeList, ShownNode};
 pub use parse::{Malformed, parse};
 pub use policy::{PolicyHistory, PolicyInput, PolicyList, ShownPolicy};
 pub use problem::{FieldFault, Problem};
+pub use record::{
+    PreviousExecution, RecordList, ReplayedRecord, ReplayedResponse, ReserveBatchAnswer, ReserveBatchResult,
+    ReservedRecord, ShownBody, ShownRecord, ShownRecordResponse,
+};
+pub use record_input::{
+    CompleteInput, FailInput, OwnerInput, RenewInput, RequestInput, ReserveBatch, ReserveInput, ReserveItem,
+    ResponseInput,
+};
+pub use record_stats::{InboxList, InboxStats, InboxTotals, OperationStats, RecordStats, RecordTotals};
 pub use secret::{MASK, Secrets};
 pub(crate) use secret::{PARAMETERS, PARTS, WORDS};
 pub use stored::StoredBody;

@@ -42,6 +42,12 @@ pub struct Problem {
     /// The limit, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_bytes: Option<usize>,
+    /// When another execution may take over, in epoch milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_until: Option<u64>,
+    /// The path of the record to poll.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub poll_url: Option<String>,
 }
 
 /// What is wrong with one field.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use redrive_core::guards::breaker::OpenedBy;
+use redrive_core::idempotency::State;
 use redrive_core::{ErrorType, Outcome, Reason, Status};
 use redrive_engine::WaitingFor;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -11,6 +12,9 @@ use super::dependency::DependencyState;
 
 macro_rules! one_of {
     ($name:ident, $description:literal, $type:ident, $meaning:ident) => {
+        one_of!($name, $description, $type, as_str, $meaning);
+    };
+    ($name:ident, $description:literal, $type:ident, $text:ident, $meaning:ident) => {
         #[doc = $description]
         #[derive(Debug)]
         pub enum $name {}
@@ -21,8 +25,8 @@ macro_rules! one_of {
             }
 
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                let names = $type::ALL.map($type::as_str);
-                let meanings = $type::ALL.map(|each| format!("`{}`: {}", each.as_str(), $meaning(each))).join("; ");
+                let names = $type::ALL.map($type::$text);
+                let meanings = $type::ALL.map(|each| format!("`{}`: {}", each.$text(), $meaning(each))).join("; ");
                 let description = format!("{} {meanings}.", $description);
                 json_schema!({ "type": "string", "description": description, "enum": names })
             }
@@ -36,7 +40,18 @@ one_of!(AttemptOutcome, "What an attempt meant for its task.", Outcome, outcome)
 one_of!(ErrorKind, "What kind of error an attempt met.", ErrorType, error);
 one_of!(WaitReason, "What a task waits for.", WaitingFor, waiting);
 one_of!(BreakerReason, "Why a circuit breaker opened.", OpenedBy, opened_by);
+one_of!(RecordState, "The state of an idempotency record.", State, name, record_state);
 one_of!(DependencyStateName, "Whether a dependency's tasks are held back.", DependencyState, dependency_state);
+
+fn record_state(state: State) -> &'static str {
+    match state {
+        State::InProgress => "an execution owns it and has not reported its result",
+        State::Succeeded => "the operation took place, and its result is kept",
+        State::FailedRetryable => "the execution failed, and the next caller may execute the operation again",
+        State::FailedFinal => "the operation failed for good, and duplicates get the failure",
+        State::Released => "its owner gave it up, and it counts as absent",
+    }
+}
 
 fn status(status: Status) -> &'static str {
     match status {

@@ -86,6 +86,11 @@ pub struct Task<'a> {
     /// `true` in the answer to a submission without a key: this key was generated. Otherwise left out.
     #[serde(skip_serializing_if = "is_false")]
     pub idempotency_key_generated: bool,
+    /// In the answer to a submission that was accepted before: the header fields of this submission, or of the task, that
+    /// differ and say nothing about which request it is, such as a renewed `authorization`. The task keeps and sends those
+    /// of the first submission. Otherwise left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ignored_headers: Vec<String>,
     /// In the answer to a submission: the rules of the retry standard that it breaks. Otherwise left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<ShownFinding>,
@@ -147,6 +152,7 @@ impl<'a> Task<'a> {
             policy: request.overrides.as_ref(),
             idempotency_key: task.idempotency_key.as_str(),
             idempotency_key_generated: false,
+            ignored_headers: Vec::new(),
             findings: Vec::new(),
             labels: &request.labels,
             last_error: task.last_error.as_ref().map(ShownError::from),

@@ -109,9 +109,8 @@ async fn an_invalid_target_method_or_header_is_422_and_named() {
 }
 
 #[tokio::test]
-async fn an_invalid_body_policy_key_time_or_label_is_422_and_named() {
+async fn an_invalid_body_policy_time_or_label_is_422_and_named() {
     let value = "invalid-value";
-    let long_key = format!(r#"{{"targetUrl":"https://example.com/","idempotencyKey":"{}"}}"#, "k".repeat(65));
     let many_labels: Vec<String> = (0..21).map(|at| format!(r#""l{at}":"v""#)).collect();
     let many_labels = format!(r#"{{"targetUrl":"https://example.com/","labels":{{{}}}}}"#, many_labels.join(","));
     let cases: &[Case<'_>] = &[
@@ -126,8 +125,6 @@ async fn an_invalid_body_policy_key_time_or_label_is_422_and_named() {
             value,
             Some("policy.scheduleMs"),
         ),
-        (&long_key, 422, value, Some("idempotencyKey")),
-        (r#"{"targetUrl":"https://example.com/","idempotencyKey":""}"#, 422, value, Some("idempotencyKey")),
         (r#"{"targetUrl":"https://example.com/","dependency":"a b"}"#, 422, value, Some("dependency")),
         (r#"{"targetUrl":"https://example.com/","delayMs":1,"notBefore":1}"#, 422, value, Some("delayMs")),
         (r#"{"targetUrl":"https://example.com/","delayMs":86400000}"#, 422, value, Some("delayMs")),
@@ -148,12 +145,11 @@ async fn an_invalid_body_policy_key_time_or_label_is_422_and_named() {
 async fn all_faults_are_told_at_once() {
     let world = World::start().await;
     let document = r#"{"targetUrl":"nowhere","method":"","headers":{"te":"x","a":"\n"},"body":"","bodyJson":1,
-        "policy":{"maxAttempts":0,"multiplier":0},"idempotencyKey":" ","labels":{"":""}}"#;
+        "policy":{"maxAttempts":0,"multiplier":0},"labels":{"":""}}"#;
     let problem = world.post("/retry-tasks", document).await.problem(422, "invalid-value");
     let fields: Vec<&str> =
         problem["errors"].as_array().unwrap().iter().map(|fault| fault["field"].as_str().unwrap()).collect();
     let expected = [
-        "idempotencyKey",
         "method",
         "targetUrl",
         "body",

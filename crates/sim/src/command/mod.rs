@@ -33,7 +33,8 @@ pub(crate) struct Arguments {
     /// Replay this one seed exactly, and print what happens if an invariant is broken (see also --whole)
     #[arg(long, value_name = "N", conflicts_with_all = ["seeds", "first", "time", "planted"])]
     seed: Option<u64>,
-    /// Keep only these parts of the seed's plan (e3 is an errand, e3.1 a follow-up of it, f7 a fault)
+    /// Keep only these parts of the seed's plan (e3 is an errand, e3.1 a follow-up of it, r5 a use of a record, f7
+    /// a fault)
     #[arg(long, value_name = "PARTS", requires = "seed")]
     keep: Option<Keep>,
     /// The random choices for the parts that are kept, as printed with a shrunk failure
@@ -58,7 +59,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "HOURS", value_parser = positive)]
     hours: Option<f64>,
     /// The families of faults that may occur: all, none, or a list of crash, stop, pause, clock, store, dependency,
-    /// client, schedule; with neighbours, every world is a crowd of dependencies
+    /// client, schedule; with neighbours, every world is a crowd of dependencies; with records, clients use idempotency
+    /// records
     #[arg(long, value_name = "FAMILIES", conflicts_with = "profile")]
     faults: Option<Families>,
     /// One family of faults by itself, in worlds in which it has effects

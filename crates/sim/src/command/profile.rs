@@ -30,6 +30,8 @@ pub(crate) enum Profile {
     Neighbours,
     /// Few dependencies that fail again and again, many retries, and guards that hold them back
     Guards,
+    /// Idempotency records: owners that stall, crash and come back, duplicates, operators and cleaners
+    Records,
     /// Everything, for days: retention and cleaning
     Long,
 }
@@ -51,6 +53,9 @@ impl Profile {
             Profile::Schedule => with(Family::Schedule),
             Profile::Neighbours => Families::of([Family::Neighbours]),
             Profile::Guards => Families::of([Family::Guards, Family::Dependency, Family::Crash]),
+            Profile::Records => {
+                Families::of([Family::Records, Family::Crash, Family::Pause, Family::Clock, Family::Store])
+            }
             Profile::Long => Families::all(),
         };
         Ask { families: Some(families), hours: (self == Profile::Long).then_some(60.0), ..Ask::default() }

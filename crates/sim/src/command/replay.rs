@@ -31,7 +31,7 @@ pub(super) fn explain(plan: &Plan, keep: &Keep, is_whole: bool) -> bool {
         if shape.exclusive { "embedded" } else { "shared" },
         shape.families,
         shape.trouble.as_secs_f64() / 3_600.0,
-        kept.errands.len(),
+        kept.errands.len() + kept.records.len(),
         kept.faults.len(),
     );
     let run = world::run(&kept, true);

@@ -6,8 +6,7 @@
 //!
 //! Several nodes share their guards with a stated slack: a token is sent up to a bucket after the one that it is charged
 //! to, and outcomes are known to the others a little later. So the model grants the slack, and takes every lane for one
-//! that may be healthy. The breaker of several nodes is not judged here: each node judges its own calls, and the model
-//! does not know what it has heard of the others.
+//! that may be healthy. The breaker of several nodes is judged in `shared_breaker`.
 //!
 //! Worlds have a budget or a breaker, not both: a probe is charged and never held, and only the breaker knows which
 //! attempts are probes.
@@ -20,6 +19,7 @@ use redrive_core::{Lane, TaskId};
 use redrive_engine::transport::Outbound;
 
 use super::Model;
+use super::facts::Whose;
 use crate::moment::Moment;
 
 /// The outcomes by which a lane is healthy or not.
@@ -74,7 +74,7 @@ struct Open {
 
 impl Model {
     /// An attempt begins: the guards let it through.
-    pub(super) fn lets_through(&mut self, outbound: &Outbound) {
+    pub(super) fn lets_through(&mut self, whose: Whose, outbound: &Outbound) {
         let Some(settings) = self.rules.guards else { return };
         let (id, attempt, now) = (outbound.task, outbound.attempt, self.now);
         // A replay starts a new run, and the model may not know when.
@@ -86,7 +86,8 @@ impl Model {
         let breaker = settings.breaker.filter(|_| !is_shared);
         let closed = breaker.and_then(|breaker| lane.passes(&breaker, now));
         lane.on_wire.insert((id, attempt), now);
-        if let Some(what) = spent.or(closed) {
+        let held = self.passes_shared(whose, &outbound.lane, (id, attempt));
+        if let Some(what) = spent.or(closed).or(held) {
             self.broken(8, Some(id), what);
         }
     }
@@ -95,6 +96,7 @@ impl Model {
     pub(super) fn guards_hear(&mut self, lane: &Lane, id: TaskId, attempt: u32, health: Option<Health>) {
         let now = self.now;
         let Some(settings) = self.rules.guards else { return };
+        self.shared_breaker_hears(lane, (id, attempt), health);
         let Some(lane) = self.guarded.get_mut(lane) else { return };
         let Some(began) = lane.on_wire.remove(&(id, attempt)) else { return };
         let Some(health) = health else { return };
@@ -111,6 +113,7 @@ impl Model {
 
     /// An attempt was withdrawn before its first byte: it does not count.
     pub(super) fn counts_not(&mut self, lane: &Lane, id: TaskId, attempt: u32) {
+        self.shared_breaker_hears(lane, (id, attempt), None);
         if let Some(lane) = self.guarded.get_mut(lane) {
             lane.retries.remove(&(id, attempt));
             lane.on_wire.remove(&(id, attempt));
@@ -195,10 +198,18 @@ impl Breaker {
             return;
         }
         if began < self.since {
+            // After a restart the engine may have counted it.
+            if health == Health::Well {
+                self.failures_in_a_row = 0;
+            }
             return;
         }
         if self.uncertain > 0 {
-            self.uncertain = if health == Health::Well { self.uncertain - 1 } else { settings.probes + 1 };
+            match health {
+                Health::Well => self.uncertain -= 1,
+                // It may have opened: outcomes of attempts that are on the wire would then not count.
+                Health::Strained | Health::Failing => (self.uncertain, self.since) = (settings.probes + 1, now),
+            }
             return;
         }
         self.failures_in_a_row = match health {

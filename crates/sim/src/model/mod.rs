@@ -9,7 +9,9 @@
 //! | --- | --- |
 //! | `submits` | answers to submissions: one task per key (10), nothing acknowledged is lost (1) |
 //! | `sends` | what goes on the wire: how often (2), what (3), when (4, 6), how much at once (7, 8) |
-//! | `guards` | what the retry budget and the breaker let through (8) |
+//! | `guards` | what the retry budget and the breaker of one node let through (8) |
+//! | `shared_breaker` | what the breaker of several nodes lets through (8) |
+//! | `records` | calls for idempotency records: one result (10), owners and epochs (14) |
 //! | `views` | what reads return: ends are final (1), tenants are isolated (12) |
 //! | `leases` | calls to the store: fencing (5), the length of leases (7) |
 //! | `waits` | tasks that wait to be sent: fairness and last attempts (8), deadlines (13) |
@@ -21,8 +23,10 @@ mod facts;
 mod finish;
 mod guards;
 mod leases;
+mod records;
 mod rules;
 mod sends;
+mod shared_breaker;
 mod submits;
 mod views;
 mod waits;
@@ -40,6 +44,8 @@ use crate::moment::Moment;
 use crate::plan::Item;
 use facts::{Facts, Wanted};
 use guards::GuardedLane;
+use records::Records;
+use shared_breaker::LaneBreaker;
 use waits::{PendingTask, Queue};
 
 /// An invariant that was broken.
@@ -91,6 +97,12 @@ pub struct Model {
     queues: BTreeMap<Lane, Queue>,
     /// What the guards of each lane have let through.
     guarded: BTreeMap<Lane, GuardedLane>,
+    /// The breakers that several nodes share.
+    shared_breakers: BTreeMap<Lane, LaneBreaker>,
+    /// Until when the latest call of a node to the store that failed or was late lasts.
+    store_troubles: BTreeMap<usize, Moment>,
+    /// The idempotency records.
+    records: Records,
     /// How many lanes each tenant has.
     lanes_of: BTreeMap<TenantId, usize>,
     /// How many lanes are quick.
@@ -125,6 +137,9 @@ impl Model {
             deadlines: BTreeSet::new(),
             queues: BTreeMap::new(),
             guarded: BTreeMap::new(),
+            shared_breakers: BTreeMap::new(),
+            store_troubles: BTreeMap::new(),
+            records: Records::default(),
             lanes_of: BTreeMap::new(),
             quick_lanes: 0,
             last_claims: BTreeMap::new(),
@@ -152,6 +167,7 @@ impl Model {
     pub fn disturbed(&mut self, whose: Whose) {
         self.disturbed.insert(whose, self.now);
         self.guards_restart();
+        self.shared_breakers_forget(whose);
     }
 
     /// A process panicked.

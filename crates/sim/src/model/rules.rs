@@ -32,6 +32,8 @@ pub struct Rules {
     pub guards: Option<guards::Settings>,
     /// Whether several nodes share their guards.
     pub are_guards_shared: bool,
+    /// How often a node that shares the store looks for breakers that others have opened.
+    pub scan_every: Duration,
     /// How long a lane may wait; `None` where a fault may explain a longer wait.
     pub fairness: Option<Fairness>,
 }
@@ -125,6 +127,7 @@ impl Rules {
             is_undisturbed,
             guards: are_guards_judged(shape).then_some(engine.guards),
             are_guards_shared: !shape.exclusive,
+            scan_every: engine.look_around_every,
             fairness: is_judged.then_some(fairness),
         }
     }

@@ -28,7 +28,7 @@ impl Model {
         self.sends_no_more_than_allowed(&item, id, attempt);
         self.sends_one_at_a_time(id, attempt);
         self.begins(whose, &outbound.lane, id);
-        self.lets_through(outbound);
+        self.lets_through(whose, outbound);
         let Some(facts) = self.tasks.get_mut(&id) else { return };
         facts.sends.push(Departure { whose, attempt, at, left: None, over: None, said: None, logged: None });
         let of_lane = self.on_wire.entry((whose, outbound.lane.clone())).or_default();

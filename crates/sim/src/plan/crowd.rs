@@ -7,7 +7,7 @@ use std::time::Duration;
 use redrive_core::Policy;
 use redrive_core::guards;
 use redrive_core::policy::{BackoffKind, JitterKind, Spec};
-use redrive_engine::{Options, Presence, Steps};
+use redrive_engine::{LogOptions, Options, Presence, Steps};
 
 use super::document::{Document, Item};
 use super::draw::{follow_ups, tenant};
@@ -62,6 +62,7 @@ impl Shape {
                 look_around_every: random.duration(2 * SECOND, 30 * SECOND),
                 beat_every: 3_600 * SECOND,
                 presence: Presence::default(),
+                log: LogOptions::default(),
                 steps: steps(random),
             },
             clock_bound: Duration::ZERO,

@@ -9,7 +9,7 @@ use super::errand::{Errand, FollowUp, Step};
 use super::family::Family;
 use super::fault::{Fault, Kind, Mood, Trouble};
 use super::shape::{Ask, Shape};
-use super::{Plan, crowd, guarded, policies};
+use super::{Plan, crowd, guarded, policies, records};
 use crate::moment::Moment;
 use crate::random::Random;
 
@@ -18,10 +18,13 @@ const SHAPE: u64 = 1;
 const ERRANDS: u64 = 2;
 const FAULTS: u64 = 3;
 const GUARDS: u64 = 4;
+/// With this number, the seeds that have found bugs keep the worlds that they had before there were records.
+const RECORDS: u64 = 7;
 
 /// The plan of this seed.
 pub fn draw(seed: u64, ask: &Ask) -> Plan {
-    let shape = Shape::draw(&mut Random::stream(seed, SHAPE), &mut Random::stream(seed, GUARDS), ask);
+    let of_records = &mut Random::stream(seed, RECORDS);
+    let shape = Shape::draw(&mut Random::stream(seed, SHAPE), &mut Random::stream(seed, GUARDS), of_records, ask);
     let faults = faults(&mut Random::stream(seed, FAULTS), &shape);
     let random = &mut Random::stream(seed, ERRANDS);
     let errands = match () {
@@ -29,7 +32,9 @@ pub fn draw(seed: u64, ask: &Ask) -> Plan {
         () if shape.families.has(Family::Guards) => guarded::errands(random, &shape),
         () => errands(random, &shape, &faults),
     };
-    Plan { seed, luck: 0, bug: ask.bug, shape, errands, faults }
+    let has_records = shape.families.has(Family::Records);
+    let records = if has_records { records::errands(of_records, &shape) } else { Vec::new() };
+    Plan { seed, luck: 0, bug: ask.bug, shape, errands, records, faults }
 }
 
 /// The tenant with this number.
@@ -194,7 +199,7 @@ fn fault(random: &mut Random, shape: &Shape, family: Family) -> (Kind, Duration)
             let chance = *random.pick(&[0.02, 0.1, 0.3, 0.7, 1.0]);
             (Kind::Store { node, trouble, chance }, random.duration(second / 10, second * 240))
         }
-        Family::Dependency | Family::Client | Family::Neighbours | Family::Guards => {
+        Family::Dependency | Family::Client | Family::Neighbours | Family::Guards | Family::Records => {
             let dependency = random.below(shape.dependencies.len());
             let mood = *random.pick(&Mood::BAD);
             (Kind::Dependency { dependency, mood }, random.duration(second, second * 1_200))

@@ -27,11 +27,13 @@ pub enum Family {
     Neighbours,
     /// Few dependencies that fail again and again, many retries, and guards that have to hold them back.
     Guards,
+    /// Clients that use idempotency records: owners that stall, crash and come back, duplicates, operators and cleaners.
+    Records,
 }
 
 impl Family {
     /// Every family.
-    pub const ALL: [Family; 10] = [
+    pub const ALL: [Family; 11] = [
         Family::Crash,
         Family::Stop,
         Family::Pause,
@@ -42,6 +44,7 @@ impl Family {
         Family::Schedule,
         Family::Neighbours,
         Family::Guards,
+        Family::Records,
     ];
 
     /// Its name on the command line.
@@ -57,6 +60,7 @@ impl Family {
             Family::Schedule => "schedule",
             Family::Neighbours => "neighbours",
             Family::Guards => "guards",
+            Family::Records => "records",
         }
     }
 }
@@ -66,9 +70,9 @@ impl Family {
 pub struct Families(BTreeSet<Family>);
 
 impl Families {
-    /// All faults. Neighbours and guards are not among them: they make other kinds of worlds.
+    /// All faults. Neighbours, guards and records are not among them: they make other kinds of worlds.
     pub fn all() -> Self {
-        let is_world = |family| matches!(family, Family::Neighbours | Family::Guards);
+        let is_world = |family| matches!(family, Family::Neighbours | Family::Guards | Family::Records);
         Families::of(Family::ALL.into_iter().filter(|family| !is_world(*family)))
     }
 

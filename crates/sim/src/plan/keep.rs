@@ -13,6 +13,8 @@ pub enum Part {
     Errand(usize),
     /// A follow-up: the errand's number and the position in it.
     FollowUp(usize, usize),
+    /// What one client does with an idempotency record.
+    Record(usize),
     /// A fault.
     Fault(usize),
 }
@@ -22,6 +24,7 @@ impl fmt::Display for Part {
         match self {
             Part::Errand(errand) => write!(f, "e{errand}"),
             Part::FollowUp(errand, place) => write!(f, "e{errand}.{place}"),
+            Part::Record(record) => write!(f, "r{record}"),
             Part::Fault(fault) => write!(f, "f{fault}"),
         }
     }
@@ -33,7 +36,11 @@ pub struct UnknownPart(String);
 
 impl fmt::Display for UnknownPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} names no part of a plan: e3 is an errand, e3.1 one of its follow-ups, f7 a fault", self.0)
+        write!(
+            f,
+            "{:?} names no part of a plan: e3 is an errand, e3.1 one of its follow-ups, r5 a use of a record, f7 a fault",
+            self.0
+        )
     }
 }
 
@@ -47,6 +54,9 @@ impl FromStr for Part {
         let number = |text: &str| text.parse().map_err(|_| unknown());
         if let Some(fault) = text.strip_prefix('f') {
             return number(fault).map(Part::Fault);
+        }
+        if let Some(record) = text.strip_prefix('r') {
+            return number(record).map(Part::Record);
         }
         let errand = text.strip_prefix('e').ok_or_else(unknown)?;
         match errand.split_once('.') {
@@ -68,13 +78,15 @@ impl Keep {
             follow_ups.chain([Part::Errand(errand.number)])
         });
         let faults = plan.faults.iter().map(|fault| Part::Fault(fault.number));
-        Keep(errands.chain(faults).collect())
+        let records = plan.records.iter().map(|errand| Part::Record(errand.number));
+        Keep(errands.chain(records).chain(faults).collect())
     }
 
     /// The plan without the parts that are not kept.
     pub fn of(&self, plan: &Plan) -> Plan {
         let mut kept = plan.clone();
         kept.faults.retain(|fault| self.0.contains(&Part::Fault(fault.number)));
+        kept.records.retain(|errand| self.0.contains(&Part::Record(errand.number)));
         kept.errands.retain(|errand| self.0.contains(&Part::Errand(errand.number)));
         for errand in &mut kept.errands {
             let mut place = 0;

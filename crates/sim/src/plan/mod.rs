@@ -14,6 +14,7 @@ mod fault;
 mod guarded;
 mod keep;
 mod policies;
+mod records;
 mod shape;
 
 pub use document::{Document, Item, OTHER};
@@ -23,6 +24,7 @@ pub use family::{Families, Family, UnknownFamily};
 pub use fault::{Fault, Kind, Mood, Trouble};
 pub use keep::{Keep, Part, UnknownPart};
 pub use policies::{NAMED, SHIFTING, base, spec};
+pub use records::{Execution, RecordAct, RecordErrand, RecordStep, RecordWork};
 pub use shape::{Ask, Shape};
 
 use redrive_planted::Bug;
@@ -40,6 +42,8 @@ pub struct Plan {
     pub shape: Shape,
     /// What the clients do.
     pub errands: Vec<Errand>,
+    /// What the clients do with idempotency records.
+    pub records: Vec<RecordErrand>,
     /// The faults.
     pub faults: Vec<Fault>,
 }

@@ -104,11 +104,13 @@ impl Shape {
         is_guarded.then(|| families.and(Family::Guards))
     }
 
-    /// Draws a world. Guards have a stream of their own: the seeds of earlier worlds mean what they meant.
-    pub(super) fn draw(random: &mut Random, of_guards: &mut Random, ask: &Ask) -> Self {
+    /// Draws a world. Guards and records have streams of their own: the seeds of earlier worlds mean what they meant.
+    pub(super) fn draw(random: &mut Random, of_guards: &mut Random, of_records: &mut Random, ask: &Ask) -> Self {
         let guarded = Self::draw_guarded_families(of_guards).filter(|_| ask.families.is_none());
-        let drawn = || guarded.unwrap_or_else(|| Self::draw_families(random));
+        let recorded = Families::draw_recorded(of_records).filter(|_| ask.families.is_none());
+        let drawn = || recorded.or(guarded).unwrap_or_else(|| Self::draw_families(random));
         let families = ask.families.clone().unwrap_or_else(drawn);
+        let has_records = families.has(Family::Records);
         if families.has(Family::Neighbours) {
             return Self::draw_crowd(random, families, ask);
         }
@@ -147,6 +149,7 @@ impl Shape {
             // The store's clock is read at the same interval.
             beat_every: MINUTE / 2,
             presence: redrive_engine::Presence::default(),
+            log: redrive_engine::LogOptions::default(),
             steps: if random.chance(0.5) { Steps::default() } else { small_steps(random) },
         };
         let clock_bound = match families.has(Family::Clock) {
@@ -158,7 +161,7 @@ impl Shape {
         };
         let usual = if families.has(Family::Dependency) { Mood::Mixed } else { Mood::Well };
         let busy = trouble.as_secs_f64().powf(0.9) / 30.0;
-        Shape {
+        let shape = Shape {
             nodes,
             exclusive,
             trouble,
@@ -170,6 +173,7 @@ impl Shape {
             patience: random.duration(Duration::from_millis(200), Duration::from_secs(20)),
             families,
             engine,
-        }
+        };
+        if has_records { shape.with_records(of_records, ask) } else { shape }
     }
 }

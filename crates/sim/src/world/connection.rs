@@ -43,6 +43,9 @@ impl Connection {
         let (world, whose) = (self.world.clone(), self.whose);
         world.effect(whose).await;
         let fate = world.database.fate(&world, whose);
+        if let Some(lasts) = fate.trouble() {
+            world.observer().model.store_trouble(whose.node, world.now().after(lasts));
+        }
         let (answer, answered) = oneshot::channel();
         let elsewhere = world.clone();
         // It runs without its caller: a process that dies does not recall what it has sent.
@@ -72,6 +75,7 @@ async fn happen<T>(
     let is_gone = database.is_exclusive() && !world.nodes[whose.node].is_alive(whose);
     if fate.fails || is_cut_off || is_gone {
         world.observer().tally.store_failures += 1;
+        world.observer().model.store_trouble(whose.node, world.now().after(fate.back));
         let text = || format!("the store fails {method} of {}", Name(whose));
         world.observer().note(world.now(), (30, whose, method), None, text);
         world.executor.sleep(fate.back).await;
@@ -85,6 +89,7 @@ async fn happen<T>(
     if fate.loses_answer || fate.powers_lost != database.powers_lost() {
         let mut observer = world.observer();
         observer.tally.answers_lost += 1;
+        observer.model.store_trouble(whose.node, world.now());
         observer.note(world.now(), (31, whose, method), None, || {
             format!("the answer to {method} is lost on its way to {}", Name(whose))
         });

@@ -54,6 +54,17 @@ pub(super) struct Fate {
     pub(super) powers_lost: u64,
 }
 
+/// A call that takes longer than this is late.
+const LATE: Duration = Duration::from_millis(100);
+
+impl Fate {
+    /// How long the call takes, if it fails, is late, or loses its answer.
+    pub(super) fn trouble(&self) -> Option<Duration> {
+        let takes = self.there + self.back;
+        (self.fails || self.loses_answer || takes > LATE).then_some(takes)
+    }
+}
+
 impl Database {
     pub(super) fn new(inner: Arc<dyn Store>, random: Random, is_exclusive: bool) -> Self {
         let state = State { random, troubles: Vec::new(), powers_lost: 0, left_behind: BTreeSet::new() };

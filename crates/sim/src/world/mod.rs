@@ -5,6 +5,7 @@
 //! | `machine` | a machine's clock, which may be wrong within bounds |
 //! | `node` | a process on it: started, killed, paused, stopped |
 //! | `database`, `connection` | the store that the nodes share, its faults, and the connection to it |
+//! | `records`, `shared_guards` | what goes over that connection for idempotency records and for guards |
 //! | `news` | notifications between nodes, some of which are lost |
 //! | `network`, `wire` | dependencies, and what happens to a send |
 //! | `client` | errands: submitting, retrying, cancelling |
@@ -24,6 +25,7 @@ mod network;
 mod news;
 mod node;
 mod observer;
+mod records;
 mod shared_guards;
 mod trouble;
 mod wire;
@@ -61,6 +63,7 @@ mod streams {
     pub(super) const NETWORK: u64 = 1_000;
     pub(super) const FAULTS: u64 = 10_000;
     pub(super) const ERRANDS: u64 = 1_000_000;
+    pub(super) const RECORDS: u64 = 100_000_000;
 }
 
 /// The result of a plan.
@@ -187,6 +190,9 @@ impl World {
         self.executor.spawn(WORLD, client::set_up(self.clone()));
         for errand in &plan.errands {
             self.executor.spawn(WORLD, client::run(self.clone(), errand.clone()));
+        }
+        for errand in &plan.records {
+            self.executor.spawn(WORLD, client::use_record(self.clone(), errand.clone()));
         }
         for fault in &plan.faults {
             self.executor.spawn(WORLD, trouble::happen(self.clone(), fault.clone()));

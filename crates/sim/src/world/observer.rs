@@ -4,9 +4,11 @@ use std::fmt::Write as _;
 use std::hash::Hash;
 
 use redrive_core::guards::Health;
-use redrive_core::{Body, IdempotencyKey, Outcome, Status, Task, TaskId, TenantId};
+use redrive_core::guards::shared::SharedBreaker;
+use redrive_core::idempotency::{Changed, ExecutionId, RecordKey, Reserved};
+use redrive_core::{Body, IdempotencyKey, Lane, Outcome, Status, Task, TaskId, TenantId, Timestamp};
 use redrive_engine::transport::Outbound;
-use redrive_store::{ClaimedTask, NewTask, Settled, Settlement};
+use redrive_store::{ClaimedTask, DeletedRecord, NewTask, RecordChange, Reservation, SeenRecord, Settled, Settlement};
 
 use crate::model::{Model, Said, Whose};
 use crate::moment::Moment;
@@ -170,6 +172,92 @@ impl Observer {
         self.model.settled(settlement, settled);
     }
 
+    /// A process replaced the stored breaker of a lane; `is_news` unless it only renewed its right to probe.
+    pub(super) fn breaker_stored(&mut self, at: Moment, whose: Whose, lane: &Lane, new: &SharedBreaker, is_news: bool) {
+        if is_news {
+            self.trace.note(at, (11, whose, lane, new.epoch), None, |line| {
+                write!(line, "{} stores the breaker of {lane}: {:?}", Name(whose), new.state).ok();
+            });
+        }
+        self.model.breaker_stored(whose, lane, new);
+    }
+
+    pub(super) fn record_reserved(
+        &mut self,
+        at: Moment,
+        whose: Whose,
+        Reservation { key, ask }: &Reservation,
+        now: Timestamp,
+        answer: &Reserved,
+    ) {
+        self.tally.reservations += 1;
+        self.trace.note(at, (12, whose, key, ask.execution, format!("{answer:?}")), None, |line| {
+            let by = ShortExecution(ask.execution);
+            write!(line, "{} reserves {key} for {by}, by its clock at {}: ", Name(whose), Moment::of_wall(now)).ok();
+            match answer {
+                Reserved::Granted { epoch, lease_until, .. } => {
+                    write!(line, "granted with epoch {epoch} until {}", Moment::of_wall(*lease_until)).ok();
+                }
+                Reserved::InProgress { lease_until, .. } => {
+                    write!(line, "in progress until {}", Moment::of_wall(*lease_until)).ok();
+                }
+                Reserved::Ended(record) => {
+                    write!(line, "ended {} by {}", record.state.name(), ShortExecution(record.owner.execution)).ok();
+                }
+                Reserved::OtherRequest => line.push_str("another request"),
+            }
+        });
+        self.model.record_reserved(key, ask, now, answer);
+    }
+
+    pub(super) fn record_changed(
+        &mut self,
+        at: Moment,
+        whose: Whose,
+        RecordChange { key, owner, change }: &RecordChange,
+        now: Timestamp,
+        answer: &Changed,
+    ) {
+        self.tally.fenced += u64::from(*answer == Changed::Fenced);
+        self.trace.note(at, (13, whose, key, owner.execution, owner.epoch, format!("{answer:?}")), None, |line| {
+            let by = ShortExecution(owner.execution);
+            let (epoch, state, now) = (owner.epoch, change.state().name(), Moment::of_wall(now));
+            write!(line, "{} has {by} with epoch {epoch} make {key} {state}, by its clock at {now}: ", Name(whose))
+                .ok();
+            match answer {
+                Changed::Done(_) => line.push_str("done"),
+                other => write!(line, "{other:?}").unwrap_or_default(),
+            }
+        });
+        self.model.record_changed(key, *owner, change, now, answer);
+    }
+
+    pub(super) fn record_deleted(
+        &mut self,
+        at: Moment,
+        whose: Whose,
+        (key, seen): (&RecordKey, Option<SeenRecord>),
+        now: Timestamp,
+        answer: &DeletedRecord,
+    ) {
+        self.trace.note(at, (14, whose, key, format!("{answer:?}")), None, |line| {
+            let result = match answer {
+                DeletedRecord::Done(_) => "done",
+                DeletedRecord::Changed(_) => "it has changed",
+                DeletedRecord::Absent => "there is none",
+            };
+            write!(line, "{} deletes {key}: {result}", Name(whose)).ok();
+        });
+        self.model.record_deleted(key, seen, now, answer);
+    }
+
+    pub(super) fn records_cleaned(&mut self, at: Moment, whose: Whose, now: Timestamp, limit: usize, removed: usize) {
+        self.trace.note(at, (15, whose, removed), None, |line| {
+            write!(line, "{} cleans {removed} records away", Name(whose)).ok();
+        });
+        self.model.records_cleaned(now, limit, removed);
+    }
+
     pub(super) fn alert(&mut self, at: Moment, id: TaskId, run: u32) {
         self.tally.alerts += 1;
         let item = self.model.item(id).map(str::to_owned);
@@ -212,6 +300,15 @@ impl std::fmt::Display for Short {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let id = self.0.to_string();
         write!(f, "task …{}", &id[id.len() - 4..])
+    }
+}
+
+/// Formats the beginning of an execution's id.
+struct ShortExecution(ExecutionId);
+
+impl std::fmt::Display for ShortExecution {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "execution {}…", &self.0.to_string()[..4])
     }
 }
 

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use redrive_core::guards::shared::SharedLane;
 use redrive_core::{Lane, Timestamp};
 use redrive_store::{Error, GuardKey, News, SharedGuards, StateChange, VersionedState};
 
 use super::connection::Connection;
+use crate::model::Whose;
 
 #[async_trait]
 impl SharedGuards for Connection {
@@ -16,13 +18,11 @@ impl SharedGuards for Connection {
     }
 
     async fn replace(&self, changes: Vec<StateChange>) -> Result<Vec<Option<u64>>, Error> {
-        let announced: Vec<Option<Lane>> = changes.iter().map(announced).collect();
+        let asked = changes.clone();
         let world = self.world.clone();
         let seen = move |world: &Arc<super::World>, whose, replaced: &Vec<Option<u64>>| {
-            for (lane, version) in announced.into_iter().zip(replaced) {
-                if let (Some(lane), Some(_)) = (lane, version) {
-                    world.announce(whose, &News::GuardsChanged(lane));
-                }
+            for (change, _) in asked.iter().zip(replaced).filter(|(_, version)| version.is_some()) {
+                saw_change(world, whose, change);
             }
         };
         self.call("replace_guards", |_| Box::pin(async move { world.guards.replace(changes).await }), seen).await
@@ -43,9 +43,12 @@ impl SharedGuards for Connection {
     }
 }
 
-fn announced(change: &StateChange) -> Option<Lane> {
-    match &change.key {
-        GuardKey::Lane(lane) if change.is_announced => Some(lane.clone()),
-        _ => None,
+fn saw_change(world: &Arc<super::World>, whose: Whose, change: &StateChange) {
+    let GuardKey::Lane(lane) = &change.key else { return };
+    if let Ok(stored) = serde_json::from_str::<SharedLane>(&change.state) {
+        world.observer().breaker_stored(world.now(), whose, lane, &stored.breaker, change.is_announced);
+    }
+    if change.is_announced {
+        world.announce(whose, &News::GuardsChanged(lane.clone()));
     }
 }

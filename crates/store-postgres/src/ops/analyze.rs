@@ -9,7 +9,7 @@ const OUTGROWN: &str = "
 SELECT stat.relname::text
 FROM pg_catalog.pg_stat_user_tables AS stat JOIN pg_catalog.pg_class AS relation ON relation.oid = stat.relid
 WHERE stat.schemaname = 'redrive' AND stat.n_mod_since_analyze > 5000 + greatest(relation.reltuples, 0)
-  AND stat.relname IN ('tasks', 'live', 'log', 'dead_letters', 'blobs')";
+  AND stat.relname IN ('tasks', 'live', 'log', 'dead_letters', 'blobs', 'idempotency_records')";
 
 /// Analyses the tables that have outgrown their statistics. This needs ownership of the tables; without it PostgreSQL
 /// only issues a warning.

@@ -1,6 +1,6 @@
 //! Records of the objects that hold large bodies, and their condemnation.
 //!
-//! A submit or a settle that refers to a blob locks its row (`FOR KEY SHARE`) until its commit. A condemnation locks
+//! A submit, a settle or a change of a record that refers to a blob locks its row (`FOR KEY SHARE`) until its commit. A condemnation locks
 //! the row against that (`FOR UPDATE`) before it looks for references. So the one that commits second reads what the
 //! first one wrote.
 
@@ -63,7 +63,7 @@ WHERE (tenant, body) > ($1, $2) AND NOT EXISTS (
 ORDER BY tenant, body
 LIMIT $3";
 
-/// Whether no task or log entry refers to the blob. Written as a subquery that runs for each row and never becomes a
+/// Whether no task, log entry or idempotency record refers to the blob. Written as a subquery that runs for each row and never becomes a
 /// join.
 macro_rules! is_unused {
     ($blob:literal) => {
@@ -80,6 +80,14 @@ macro_rules! is_unused {
                  WHERE log.tenant = ",
             $blob,
             ".tenant AND log.answer_body_ref = ",
+            $blob,
+            ".body LIMIT 1
+             ) AS used) = 0
+             AND (SELECT count(*) FROM (
+                 SELECT FROM redrive.idempotency_records AS records
+                 WHERE records.tenant = ",
+            $blob,
+            ".tenant AND records.body_ref = ",
             $blob,
             ".body LIMIT 1
              ) AS used) = 0"

@@ -42,7 +42,8 @@ pub(crate) async fn owners(
     for row in &rows {
         let mut cells = Cells::from(row, LIVE_TASK_COLUMN_COUNT);
         let fingerprint: &[u8] = cells.get()?;
-        let fingerprint = fingerprint.try_into().map(Fingerprint).map_err(|_| cells.wrong("is not of 32 bytes"));
+        let fingerprint =
+            Fingerprint::from_bytes(fingerprint).ok_or_else(|| cells.wrong("is of no version that is known"));
         let place: i64 = cells.get()?;
         let slot = usize::try_from(place - 1).ok().and_then(|place| owners.get_mut(place));
         *slot.ok_or_else(|| cells.wrong(place))? = Some(Owner {

@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use redrive_core::idempotency::{Resubmitted, resubmit};
 use redrive_core::{BodyRef, Status};
 use redrive_store::{Error, Lease, NewTask, Submitted, rules};
 use tokio_postgres::types::Type;
@@ -197,13 +198,13 @@ async fn ask_owners(
         answers[*at] = match owner {
             // A commit whose answer was lost: this very task took the key.
             Some(owner) if owner.id == new.task.id => Some(Ok(tasks[*at].created())),
-            Some(owner) if owner.fingerprint.is_some_and(|print| print != new.fingerprint) => {
-                Some(Ok(Submitted::KeyReused(owner.id)))
-            }
             // Whether the request is the same is known only if the owner can be read.
-            Some(owner) => Some(Ok(match owner.task {
-                Ok((task, _)) => Submitted::Replayed(Box::new(task)),
-                Err(_) => Submitted::KeyUnreadable(owner.id),
+            Some(owner) => Some(Ok(match (owner.task, owner.fingerprint) {
+                (Ok((task, stored)), _) => rules::resubmitted(Box::new(task), stored, new.fingerprint),
+                (Err(_), Some(stored)) if resubmit(owner.id, stored, new.fingerprint) == Resubmitted::Other => {
+                    Submitted::KeyReused(owner.id)
+                }
+                (Err(_), _) => Submitted::KeyUnreadable(owner.id),
             })),
             None if *refused == Refused::PolicyGone => Some(Ok(Submitted::PolicyGone)),
             None if *refused == Refused::BodyGone => Some(Ok(Submitted::BodyGone)),
@@ -238,7 +239,7 @@ async fn insert(
                 (&column(tasks, |row| row.new.task.policy.id.as_str()), Type::TEXT_ARRAY),
                 (&column(tasks, |row| row.new.task.lane.dependency.as_str()), Type::TEXT_ARRAY),
                 (&column(tasks, |row| row.new.task.idempotency_key.as_str()), Type::TEXT_ARRAY),
-                (&column(tasks, |row| &row.new.fingerprint.0[..]), Type::BYTEA_ARRAY),
+                (&column(tasks, |row| row.new.fingerprint.to_bytes()), Type::BYTEA_ARRAY),
                 (&column(tasks, |row| row.new.request.target_url.as_str()), Type::TEXT_ARRAY),
                 (&column(tasks, |row| row.new.request.method.as_str()), Type::TEXT_ARRAY),
                 (&column(tasks, |row| row.request.headers.as_deref()), Type::TEXT_ARRAY),

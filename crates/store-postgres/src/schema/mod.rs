@@ -24,13 +24,17 @@ struct Version {
 }
 
 /// All steps; the first makes version 1.
-const VERSIONS: [Version; 6] = [
+const VERSIONS: [Version; 7] = [
     Version { oldest_program: 1, sql: concat!(include_str!("v1.sql"), include_str!("enqueue.sql")) },
     Version { oldest_program: 1, sql: include_str!("v2.sql") },
     Version { oldest_program: 1, sql: include_str!("v3.sql") },
     Version { oldest_program: 1, sql: include_str!("v4.sql") },
     Version { oldest_program: 1, sql: include_str!("v5.sql") },
     Version { oldest_program: 1, sql: include_str!("v6.sql") },
+    Version {
+        oldest_program: 1,
+        sql: concat!(include_str!("v7.sql"), include_str!("records.sql"), include_str!("fingerprint.sql")),
+    },
 ];
 
 /// The version that this program was written for.

@@ -5,16 +5,21 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::records;
 use crate::support::{node, open, plain};
+use redrive_core::idempotency::{self, Change, Changed, Epoch, Previous, Reserve, Reserved};
 use redrive_core::{Class, Status};
 use redrive_store::conformance::samples::*;
-use redrive_store::{Error, Settled, Store, Submitted};
+use redrive_store::{Error, RecordChanged, Settled, Store, Submitted};
 use redrive_store_postgres::{Options, PostgresStore};
 use redrive_testbed::{Database, Postgres, Proxy};
 use tokio::task::JoinHandle;
 
 /// The size of a body that is much larger than everything else that a connection carries.
 const LARGE: usize = 100_000;
+
+/// How long the database may take before a test fails instead of waiting without end.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A store that reaches its database through a proxy.
 struct Proxied {
@@ -32,8 +37,7 @@ async fn proxied_to(database: Database) -> Proxied {
     let proxy = Proxy::start(address);
     let url = database.url().replace(&address.to_string(), &proxy.address().to_string());
     // No statement is prepared separately, so that the answer that gets lost later is that of the statement itself.
-    let call_timeout = Duration::from_secs(5);
-    let options = Options { call_timeout, plans_last: Duration::ZERO, ..Options::new(url, node("one")) };
+    let options = Options { plans_last: Duration::ZERO, ..Options::new(url, node("one")) };
     let store = Arc::new(PostgresStore::open(options).await.unwrap());
     let known = keep_and_claim(&*store, task(900).to("elsewhere")).await;
     settle(&*store, succeed(&known, at(5))).await;
@@ -43,7 +47,26 @@ async fn proxied_to(database: Database) -> Proxied {
 /// Waits until the database has executed the request, whether or not its answer arrives.
 async fn until_there(world: &Proxied, what: &str) {
     let client = plain(world.database.url()).await;
-    while client.query(what, &[]).await.unwrap().is_empty() {
+    let there = async {
+        while client.query(what, &[]).await.unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, there).await.unwrap_or_else(|_| panic!("nothing was found by: {what}"));
+}
+
+/// Whether the database executes the request of this call. If a claim needs more than one statement, because it looks at
+/// the beginning of a lane again, the answer of the first one is lost and the call ends without having done anything.
+async fn is_there_before_its_end<T>(world: &Proxied, what: &str, call: &JoinHandle<T>) -> bool {
+    let client = plain(world.database.url()).await;
+    loop {
+        let has_ended = call.is_finished();
+        if !client.query(what, &[]).await.unwrap().is_empty() {
+            return true;
+        }
+        if has_ended {
+            return false;
+        }
         tokio::task::yield_now().await;
     }
 }
@@ -55,9 +78,10 @@ async fn until_lost(proxy: &Proxy) {
     }
 }
 
-/// Waits until the proxy has dropped this many bytes, which only a large body reaches.
-async fn until_lost_bytes(proxy: &Proxy, bytes: u64) {
-    while proxy.lost_bytes() < bytes {
+/// Waits until the proxy has dropped a large body. A call that ends before has sent no body: it had no connection.
+async fn until_body_lost<T>(proxy: &Proxy, call: &JoinHandle<T>) {
+    while proxy.lost_bytes() < LARGE as u64 {
+        assert!(!call.is_finished(), "the call ended after {} bytes", proxy.lost_bytes());
         tokio::task::yield_now().await;
     }
 }
@@ -70,11 +94,14 @@ fn cut_and_restore(proxy: &Proxy) {
     proxy.restore();
 }
 
-/// Waits until a connection for reading works. The loss of an idle connection is noticed a moment later, and until then
-/// the call that gets it fails.
-async fn until_readable(store: &PostgresStore) {
-    while store.health().check().await.is_err() {
-        tokio::task::yield_now().await;
+/// Makes a call until it reaches the database. The loss of an idle connection is noticed a moment later, and a call that
+/// writes and gets such a connection fails. (A read is made again by itself.)
+async fn reconnected<T>(call: impl AsyncFn() -> Result<T, Error>) -> T {
+    loop {
+        match call().await {
+            Err(Error::Unavailable(_)) => tokio::task::yield_now().await,
+            answer => return answer.unwrap(),
+        }
     }
 }
 
@@ -95,7 +122,6 @@ async fn a_submit_whose_answer_was_lost_finds_out_that_it_was_kept() {
     cut_and_restore(&world.proxy);
     let answer = submitting.await.unwrap().unwrap();
     assert!(matches!(answer[..], [Submitted::Created(_, Some(_))]), "{answer:?}");
-    until_readable(&world.store).await;
     assert_eq!(counts(&*world.store, acme()).await, [0, 1, 1, 0, 0, 0]);
 }
 
@@ -107,11 +133,10 @@ async fn a_submit_that_never_arrived_is_made_again() {
         let store = world.store.clone();
         async move { store.tasks().submit(vec![task(1).body(vec![7; LARGE]).0]).await }
     });
-    until_lost_bytes(&world.proxy, LARGE as u64).await;
+    until_body_lost(&world.proxy, &submitting).await;
     cut_and_restore(&world.proxy);
     let created = submitting.await.unwrap().unwrap();
     assert!(matches!(created[..], [Submitted::Created(_, None)]), "{created:?}");
-    until_readable(&world.store).await;
     assert_eq!(counts(&*world.store, acme()).await, [1, 0, 1, 0, 0, 0]);
 }
 
@@ -158,27 +183,112 @@ async fn a_settle_whose_answer_was_lost_is_an_error_and_settling_again_changes_n
     until_lost(&world.proxy).await;
     cut_and_restore(&world.proxy);
     assert!(matches!(settling.await.unwrap(), Err(Error::Unavailable(_))));
-    assert_eq!(settle(&*world.store, succeed(&claimed, at(6))).await, Settled::LeaseLost);
-    until_readable(&world.store).await;
+    let again = reconnected(|| world.store.tasks().settle(vec![succeed(&claimed, at(6))])).await;
+    assert_eq!(again, [Settled::LeaseLost]);
     assert_eq!(attempts(&*world.store, &claimed.task).await.len(), 1);
     assert_eq!(counts(&*world.store, acme()).await, [0, 0, 2, 0, 0, 0]);
+}
+
+/// Commits that write records wait until the gate is open. A commit that has begun has had all earlier answers.
+const GATE: &str = "
+CREATE TABLE gate (is_open boolean NOT NULL);
+INSERT INTO gate VALUES (true);
+CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    WHILE NOT (SELECT is_open FROM gate) LOOP
+        PERFORM pg_sleep(0.001);
+    END LOOP;
+    RETURN NULL;
+END
+$$;
+CREATE CONSTRAINT TRIGGER gate AFTER INSERT OR UPDATE ON redrive.idempotency_records
+DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait_at_gate()";
+
+/// Lets a commit that waits at the gate succeed, and loses its answer. Then the connection breaks.
+async fn lose_the_answer_to_a_commit(world: &Proxied, record: &str) {
+    let client = plain(world.database.url()).await;
+    let committing = "SELECT FROM pg_stat_activity WHERE query = 'COMMIT' AND state = 'active'
+                      AND datname = current_database()";
+    until_there(world, committing).await;
+    let lost = world.proxy.lost_bytes();
+    world.proxy.lose_answers();
+    client.batch_execute("UPDATE gate SET is_open = true").await.unwrap();
+    until_there(world, &format!("SELECT FROM redrive.idempotency_records WHERE {record}")).await;
+    while world.proxy.lost_bytes() == lost {
+        tokio::task::yield_now().await;
+    }
+    cut_and_restore(&world.proxy);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_a_record_whose_answer_was_lost_is_answered_as_it_was_made() {
+    let world = proxied().await;
+    let client = plain(world.database.url()).await;
+    client.batch_execute(GATE).await.unwrap();
+    records::reserve(&*world.store, "a", 1, at(0)).await;
+    client.batch_execute("UPDATE gate SET is_open = false").await.unwrap();
+    let changing = tokio::spawn({
+        let (store, made) = (world.store.clone(), Change::Complete(records::response("done")));
+        async move { store.records().change_one(records::key("a"), records::owner(1, 1), made, at(1)).await }
+    });
+    lose_the_answer_to_a_commit(&world, "state = 'SUCCEEDED'").await;
+    let answer = changing.await.unwrap().unwrap();
+    assert!(matches!(&answer, RecordChanged::Decided(Changed::Done(_))), "{answer:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reservation_whose_answer_was_lost_is_answered_as_it_was_made() {
+    let world = proxied().await;
+    let late = at(0).after(Duration::from_secs(60));
+    let takes_over = Reserved::Granted {
+        epoch: Epoch(2),
+        lease_until: late.after(Duration::from_secs(60)),
+        previous: Some(Previous { owner: records::owner(1, 1), state: idempotency::State::InProgress }),
+    };
+    let complete = Reserved::Granted { epoch: Epoch(1), lease_until: late, previous: None };
+    let client = plain(world.database.url()).await;
+    client.batch_execute(GATE).await.unwrap();
+    // A record whose owner is replaced, and one that is complete at once.
+    records::reserve(&*world.store, "taken-over", 1, at(0)).await;
+    for (name, is_complete, expected) in [("taken-over", false, takes_over), ("complete", true, complete)] {
+        client.batch_execute("UPDATE gate SET is_open = false").await.unwrap();
+        let reserving = tokio::spawn({
+            let store = world.store.clone();
+            let ask = Reserve { is_complete, ..records::ask(2) };
+            async move { store.records().reserve_one(records::key(name), ask, late).await }
+        });
+        lose_the_answer_to_a_commit(&world, &format!("name = '{name}' AND started_at = {}", late.as_millis())).await;
+        assert_eq!(reserving.await.unwrap().unwrap(), expected, "{name}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_whose_answer_was_lost_leaves_leases_that_run_out() {
     let world = proxied().await;
     keep(&*world.store, [task(1)]).await;
-    world.proxy.lose_answers();
-    let claiming = tokio::spawn({
-        let store = world.store.clone();
-        async move { store.tasks().claim(request([room(billing(), Class::First, 1, 0)], at(5))).await }
-    });
-    until_there(&world, "SELECT FROM redrive.live WHERE lease_until IS NOT NULL").await;
-    until_lost(&world.proxy).await;
-    cut_and_restore(&world.proxy);
-    assert!(matches!(claiming.await.unwrap(), Err(Error::Unavailable(_))));
-    assert_eq!(claim(&*world.store, billing(), 1, at(6)).await, []);
-    let expired = world.store.upkeep().expired_leases(at(9_000_000), 10).await.unwrap();
+    let mut is_claimed = false;
+    for _ in 0..5 {
+        world.proxy.lose_answers();
+        let claiming = tokio::spawn({
+            let store = world.store.clone();
+            async move { store.tasks().claim(request([room(billing(), Class::First, 1, 0)], at(5))).await }
+        });
+        let leased = "SELECT FROM redrive.live WHERE lease_until IS NOT NULL";
+        is_claimed = is_there_before_its_end(&world, leased, &claiming).await;
+        until_lost(&world.proxy).await;
+        cut_and_restore(&world.proxy);
+        assert!(matches!(claiming.await.unwrap(), Err(Error::Unavailable(_))));
+        if is_claimed {
+            break;
+        }
+        // The connections that were cut are gone once a call has noticed it.
+        reconnected(|| world.store.upkeep().expired_leases(at(0), 10)).await;
+    }
+    assert!(is_claimed, "no claim was executed");
+    let rooms = || Class::ALL.map(|class| room(billing(), class, 1, 0));
+    let claims = reconnected(|| world.store.tasks().claim(request(rooms(), at(6)))).await;
+    assert_eq!(claims.claimed, []);
+    let expired = reconnected(|| world.store.upkeep().expired_leases(at(9_000_000), 10)).await;
     assert_eq!(expired.len(), 1);
     assert_eq!(expired[0].task.attempt_number, 1, "the attempt counts: it may have been sent");
 }

@@ -1,7 +1,8 @@
 //! `redrive.enqueue`: submits a task in the caller's own transaction.
 
 use crate::support::{Opened, node, open, plain, until_listening};
-use redrive_core::{Class, PolicyId, Status, TenantId, policy};
+use redrive_core::request::{Fingerprint, FingerprintVersion};
+use redrive_core::{Class, IdempotencyKey, PolicyId, Status, TenantId, policy};
 use redrive_store::{Expected, LaneDue, News, Store};
 use redrive_store_postgres::{Options, PostgresStore};
 use redrive_testbed::Postgres;
@@ -83,6 +84,50 @@ async fn the_same_key_and_request_is_the_same_task_and_another_request_is_refuse
     let message = format!("redrive.enqueue: the idempotency key 'k' belongs to another request (task {first})");
     assert_eq!(refused.message(), message);
     assert_eq!(pending(&opened).await, 1);
+}
+
+const WITH_TOKEN: &str = "
+SELECT redrive.enqueue('http://a.b/', 'x'::bytea, idempotency_key => 'k', headers => $1::text::jsonb)::text";
+
+#[tokio::test]
+async fn renewed_credentials_and_traces_do_not_make_another_request() {
+    let (opened, client) = world().await;
+    let enqueue = async |headers: &str| {
+        let row = client.query_one(WITH_TOKEN, &[&headers]).await;
+        row.map(|row| row.get::<_, String>(0)).map_err(|error| error.code().unwrap().code().to_owned())
+    };
+    let first = enqueue(r#"[["Authorization", "Bearer 1"], ["X-A", "1"], ["traceparent", "00-1"]]"#).await;
+    assert!(first.is_ok(), "{first:?}");
+    assert_eq!(
+        enqueue(r#"[["X-A", "1"], ["authorization", "Bearer 2"], ["Date", "now"], ["baggage", "b"]]"#).await,
+        first
+    );
+    assert_eq!(enqueue(r#"[["X-A", "1"]]"#).await, first);
+    assert_eq!(enqueue(r#"[["X-A", "2"]]"#).await, Err("RD001".to_owned()));
+    assert_eq!(enqueue(r#"[["X-A", "1"], ["Cookie", "c"]]"#).await, Err("RD001".to_owned()));
+    let (_, print) = by_key(&opened).await;
+    assert_eq!(print.version, FingerprintVersion::V2);
+}
+
+async fn by_key(opened: &Opened) -> (redrive_core::Task, Fingerprint) {
+    let (tenant, key) = (TenantId::default_tenant(), IdempotencyKey::try_new("k").unwrap());
+    opened.store.reads().by_key(tenant, key).await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn a_key_that_was_stored_with_a_fingerprint_of_version_1_is_recognised_by_its_rules() {
+    let (opened, client) = world().await;
+    let headers = r#"[["Authorization", "Bearer 1"]]"#;
+    let first: String = client.query_one(WITH_TOKEN, &[&headers]).await.unwrap().get(0);
+    // As `enqueue` of the versions before has written it.
+    let before = "UPDATE redrive.tasks SET fingerprint = redrive.fingerprint(
+        'POST', 'http://a.b/', 'x', 'default', NULL, NULL, $1::text::jsonb, '{}')";
+    client.execute(before, &[&headers]).await.unwrap();
+    assert_eq!(by_key(&opened).await.1.version, FingerprintVersion::V1);
+    let again: String = client.query_one(WITH_TOKEN, &[&headers]).await.unwrap().get(0);
+    assert_eq!(again, first);
+    let renewed = client.query_one(WITH_TOKEN, &[&r#"[["Authorization", "Bearer 2"]]"#]).await.unwrap_err();
+    assert_eq!(renewed.code().unwrap().code(), "RD001", "every header counts in version 1");
 }
 
 #[tokio::test]

@@ -1,6 +1,11 @@
 //! The conformance suite through a pooler that lends a session for one transaction at a time.
 
-use crate::support::{node, plain};
+use std::time::Duration;
+
+use crate::records;
+use crate::support::{Random, node, plain};
+use redrive_store::MemoryStore;
+use redrive_store::conformance::samples::at;
 use redrive_store::conformance::{Fresh, workload};
 use redrive_store_postgres::{Options, PostgresStore};
 use redrive_testbed::{PgBouncer, Postgres};
@@ -19,6 +24,11 @@ async fn a_long_random_life_ends_as_the_model_says_behind_a_transaction_pooler()
     let store = PostgresStore::open(options).await.unwrap();
     let fresh = Fresh::new(store);
     workload::run(&*fresh, 7, 400).await;
+    let (model, mut random, mut now) = (MemoryStore::new(), Random(5), at(0));
+    for n in 0..100 {
+        now = now.after(Duration::from_millis(random.below(30_000)));
+        records::step(&mut random, n, &*fresh, &model, now).await;
+    }
     // Nothing is left behind in the session for its next user.
     let client = plain(&pooler.url(database.name())).await;
     for setting in ["enable_seqscan", "enable_hashjoin"] {

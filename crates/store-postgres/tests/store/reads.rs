@@ -81,6 +81,8 @@ macro_rules! call {
     };
 }
 
+mod records;
+
 /// The claim of task `n` that was made when the database was filled.
 fn claimed(n: u64) -> ClaimedTask {
     let new = task(n).claimed(at(0)).0;
@@ -91,7 +93,7 @@ fn claimed(n: u64) -> ClaimedTask {
 }
 
 fn calls() -> Vec<Call> {
-    submits_and_claims().into_iter().chain(other_calls()).collect()
+    submits_and_claims().into_iter().chain(other_calls()).chain(records::calls()).collect()
 }
 
 fn submits_and_claims() -> Vec<Call> {
@@ -281,6 +283,7 @@ async fn fill_with(database: &Database, client: &Client) {
     let hashes: Vec<String> = blobs.iter().map(|blob| blob.hash.to_string()).collect();
     let sql = "INSERT INTO redrive.blobs SELECT 'acme', body, hash, 1800000000000 FROM unnest($1::text[], $2::text[]) AS given (body, hash)";
     client.execute(sql, &[&bodies, &hashes]).await.unwrap();
+    records::fill(client).await;
 }
 
 /// What ended sessions have read so far, by scan: rows, and pages of indexes, because a scan along an index that finds
@@ -397,7 +400,7 @@ async fn database() -> (Database, Client) {
     (database, client)
 }
 
-const TABLES: [&str; 5] = ["tasks", "live", "log", "dead_letters", "blobs"];
+const TABLES: [&str; 6] = ["tasks", "live", "log", "dead_letters", "blobs", "idempotency_records"];
 
 /// Checks calls whose sessions choose their plans while the database is empty, and keep them when it is full.
 async fn hold_to_what_is_asked_for_when_it_fills(database: &Database, client: &Client, but: &[&str]) {

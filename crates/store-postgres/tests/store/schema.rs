@@ -21,7 +21,7 @@ async fn of_many_that_come_at_once_one_makes_the_schema() {
         opened.unwrap().unwrap();
     }
     let versions = plain(database.url()).await.query("SELECT version FROM redrive.schema_versions", &[]).await.unwrap();
-    assert_eq!(versions.len(), 6);
+    assert_eq!(versions.len(), 7);
 }
 
 #[tokio::test]
@@ -34,8 +34,8 @@ async fn a_schema_that_is_made_by_hand_is_used_as_it_is() {
         "{refused}"
     );
     let state = migrate(&by_hand).await.unwrap();
-    assert_eq!((state.version, state.program), (0, 6));
-    assert_eq!(migrate(&by_hand).await.unwrap().version, 6);
+    assert_eq!((state.version, state.program), (0, 7));
+    assert_eq!(migrate(&by_hand).await.unwrap().version, 7);
     PostgresStore::open(by_hand).await.unwrap();
 }
 
@@ -186,7 +186,7 @@ async fn a_database_of_version_5_gets_shared_guards_and_keeps_what_programs_of_t
     client.query("SELECT tenant, dependency, until FROM redrive.guard_holds WHERE until > 0", &[]).await.unwrap();
     let newest = "SELECT version, oldest_program FROM redrive.schema_versions ORDER BY version DESC LIMIT 1";
     let newest = client.query_one(newest, &[]).await.unwrap();
-    assert_eq!((newest.get::<_, i64>(0), newest.get::<_, i64>(1)), (6, 1), "programs of every version still run");
+    assert_eq!((newest.get::<_, i64>(0), newest.get::<_, i64>(1)), (7, 1), "programs of every version still run");
 }
 
 /// A change that the next version may make and still be used by this one: add a column that has a default.
@@ -195,7 +195,7 @@ ALTER TABLE redrive.tasks ADD COLUMN added text;
 ALTER TABLE redrive.live ADD COLUMN added bigint NOT NULL DEFAULT 0;
 ALTER TABLE redrive.log ADD COLUMN added text;
 CREATE TABLE redrive.new_things (id bigint PRIMARY KEY);
-INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (7, 1);";
+INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (8, 1);";
 
 #[tokio::test]
 async fn a_program_goes_on_working_when_the_next_version_migrates_under_it() {
@@ -267,9 +267,9 @@ async fn the_view_for_people_shows_no_secrets_also_in_a_database_of_version_1() 
 async fn a_schema_that_needs_a_newer_program_is_refused() {
     let opened = open("old").await;
     let client = plain(opened.database.url()).await;
-    client.batch_execute("INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (7, 7)").await.unwrap();
+    client.batch_execute("INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (8, 8)").await.unwrap();
     let refused = PostgresStore::open(Options::new(opened.database.url(), node("two"))).await.unwrap_err().to_string();
-    assert!(refused.contains("is at version 7, which needs a newer program"), "{refused}");
+    assert!(refused.contains("is at version 8, which needs a newer program"), "{refused}");
 }
 
 #[tokio::test]
@@ -279,9 +279,9 @@ async fn a_process_that_runs_notices_that_the_schema_needs_a_newer_program() {
     let claimed = keep_and_claim(store, task(1)).await;
     keep(store, [task(2)]).await;
     let client = plain(opened.database.url()).await;
-    client.batch_execute("INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (7, 7)").await.unwrap();
+    client.batch_execute("INSERT INTO redrive.schema_versions (version, oldest_program) VALUES (8, 8)").await.unwrap();
     store.shared().unwrap().heartbeat(heartbeat(), at(0)).await.unwrap();
-    let is_told = |error: &Error| matches!(error, Error::Unavailable(told) if told.contains("is at version 7, which needs a newer program"));
+    let is_told = |error: &Error| matches!(error, Error::Unavailable(told) if told.contains("is at version 8, which needs a newer program"));
     let claim = store.tasks().claim(request([room(billing(), Class::First, 1, 0)], at(5))).await.unwrap_err();
     let submit = store.tasks().submit(vec![task(3).0]).await.unwrap_err();
     let check = store.health().check().await.unwrap_err();
@@ -292,7 +292,7 @@ async fn a_process_that_runs_notices_that_the_schema_needs_a_newer_program() {
     // Attempts that were sent already are settled, so that they are not sent again.
     settle(store, succeed(&claimed, at(6))).await;
     // After the migration is undone, the process continues.
-    client.batch_execute("DELETE FROM redrive.schema_versions WHERE version = 7").await.unwrap();
+    client.batch_execute("DELETE FROM redrive.schema_versions WHERE version = 8").await.unwrap();
     store.health().check().await.unwrap();
     assert_eq!(claim_class(store, billing(), Class::First, 5, at(7)).await.len(), 1);
 }

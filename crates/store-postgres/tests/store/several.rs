@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::support::{neighbour, node, open, plain, until_listening};
+use futures_util::future::join_all;
 use redrive_core::{Class, Status, Timestamp};
 use redrive_store::conformance::samples::*;
 use redrive_store::{
@@ -50,6 +51,21 @@ async fn whoever_settles_first_wins_also_between_processes() {
         tokio::join!(settle(&*opened.store, succeed(&claimed, at(5))), settle(&*other, succeed(&claimed, at(6))));
     let done = [one, two].iter().filter(|settled| matches!(settled, Settled::Done(_))).count();
     assert_eq!(done, 1, "{one:?} {two:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_thousand_submissions_of_one_key_on_three_nodes_one_makes_the_task() {
+    let opened = open("one").await;
+    let stores = [opened.store.clone(), neighbour(&opened, "two").await, neighbour(&opened, "three").await];
+    allow(&*opened.store, acme()).await;
+    let calls = (0..1_000).map(|n| {
+        let store = stores[n % 3].clone();
+        tokio::spawn(async move { submit(&*store, [task(n as u64).key("wanted")]).await.remove(0) })
+    });
+    let answers: Vec<Submitted> = join_all(calls).await.into_iter().map(Result::unwrap).collect();
+    let created = answers.iter().filter(|answer| matches!(answer, Submitted::Created(..))).count();
+    assert_eq!((created, answers.len()), (1, 1_000));
+    assert_eq!(counts(&*opened.store, acme()).await, [1, 0, 0, 0, 0, 0]);
 }
 
 #[tokio::test]

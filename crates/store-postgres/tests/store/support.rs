@@ -64,3 +64,22 @@ pub(crate) async fn until_gone(client: &Client, name: &str) {
         tokio::task::yield_now().await;
     }
 }
+
+/// A small random generator with a fixed result for a seed.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    /// Uniform in `0..limit`.
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+
+    pub(crate) fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
+    }
+}

@@ -12,6 +12,11 @@ impl ToSql for Encoded<'_> {
         Ok(match self.0 {
             Body::Inline(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
             Body::Stored(stored) => ToSqlOutput::Owned(Value::Text(stored.to_record())),
+            Body::LeftOut(_) => {
+                return Err(rusqlite::Error::ToSqlConversionFailure(
+                    "a body that was not read cannot be written".into(),
+                ));
+            }
         })
     }
 }

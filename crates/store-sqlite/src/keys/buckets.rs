@@ -46,8 +46,8 @@ impl Buckets {
         true
     }
 
-    /// The tasks with this hash.
-    pub(super) fn tasks(&self, hash: KeyHash) -> impl Iterator<Item = i64> {
+    /// The rows with this hash.
+    pub(super) fn rows(&self, hash: KeyHash) -> impl Iterator<Item = i64> {
         self.buckets[self.bucket_of(hash)].iter().filter(move |entry| entry.0 == hash).map(|entry| entry.1)
     }
 
@@ -98,10 +98,10 @@ mod tests {
         let mut buckets = Buckets::for_about(10);
         buckets.insert((KeyHash(3), 1));
         buckets.insert((KeyHash(3), 2));
-        assert_eq!(buckets.tasks(KeyHash(3)).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(buckets.rows(KeyHash(3)).collect::<Vec<_>>(), [1, 2]);
         assert!(buckets.remove((KeyHash(3), 1)));
         assert!(!buckets.remove((KeyHash(3), 1)));
-        assert_eq!(buckets.tasks(KeyHash(3)).collect::<Vec<_>>(), [2]);
+        assert_eq!(buckets.rows(KeyHash(3)).collect::<Vec<_>>(), [2]);
         assert_eq!(buckets.len(), 1);
     }
 }

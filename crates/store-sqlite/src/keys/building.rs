@@ -10,8 +10,8 @@ use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 
-use super::KeyHash;
 use super::filter::Filter;
+use super::{KeyHash, KeyTable};
 use crate::connection;
 use crate::sqlite_error::SqliteError;
 
@@ -31,15 +31,16 @@ pub(super) struct Building {
 }
 
 impl Building {
-    pub(super) fn start(database: PathBuf) -> Result<Self, std::io::Error> {
+    pub(super) fn start(table: &'static KeyTable, database: PathBuf) -> Result<Self, std::io::Error> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("redrive-keys".to_owned()).spawn(move || {
-            let built =
-                connection::observer(&database).map_err(SqliteError::from).and_then(|from| build(&from, &stopped));
+            let built = connection::observer(&database)
+                .map_err(SqliteError::from)
+                .and_then(|from| build(table, &from, &stopped));
             built.unwrap_or_else(|failure| {
                 // The table answers everything that the filter would. The next try comes with the next opening.
-                tracing::warn!(error = %failure, "the filter of idempotency keys could not be made");
+                tracing::warn!(of = table.of, error = %failure, "the filter of idempotency keys could not be made");
                 None
             })
         })?;
@@ -68,11 +69,11 @@ impl Drop for Building {
 }
 
 /// Builds the filter; `None` if it was stopped.
-fn build(from: &Connection, stop: &AtomicBool) -> Result<Option<Filter>, SqliteError> {
-    let tasks: u64 = from.query_row("SELECT coalesce(sum(tasks), 0) FROM task_counts", [], |row| row.get(0))?;
-    let expected = usize::try_from(tasks).unwrap_or(usize::MAX).saturating_mul(ROOM);
+fn build(table: &KeyTable, from: &Connection, stop: &AtomicBool) -> Result<Option<Filter>, SqliteError> {
+    let keys: u64 = from.query_row(table.count, [], |row| row.get(0))?;
+    let expected = usize::try_from(keys).unwrap_or(usize::MAX).saturating_mul(ROOM);
     let mut filter = Filter::for_about(expected);
-    let mut select = from.prepare("SELECT hash FROM keys")?;
+    let mut select = from.prepare(table.hashes)?;
     let mut rows = select.query([])?;
     let mut read = 0;
     while let Some(row) = rows.next()? {

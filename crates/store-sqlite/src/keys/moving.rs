@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use super::buckets::Buckets;
 use super::filter::Filter;
 use super::{Entry, Keys, Undo};
-use crate::ops::meta::{self, Name};
+use crate::ops::meta;
 use crate::sqlite_error::SqliteError;
 
 /// The least number of keys that a commit moves while there are frozen ones.
@@ -37,12 +37,13 @@ impl Keys {
     pub(crate) fn write_slice(&mut self, connection: &Connection) -> Result<(), SqliteError> {
         let Some((entries, slice)) = self.next_slice() else { return Ok(()) };
         self.insert_into_table(connection, &entries)?;
+        let names = &self.table.names;
         match (slice, &self.frozen) {
             (Slice::Before(next), Some(frozen)) => {
-                meta::set(connection, Name::KeysMovingUpTo, self.covered)?;
-                meta::set(connection, Name::KeysMovedBefore, frozen.entries.first_hash(next).0)?;
+                meta::set(connection, names.moving_up_to, self.covered)?;
+                meta::set(connection, names.moved_before, frozen.entries.first_hash(next).0)?;
             }
-            _ => meta::set(connection, Name::KeysCompleteUpTo, self.covered)?,
+            _ => meta::set(connection, names.complete_up_to, self.covered)?,
         }
         self.slice = Some(slice);
         Ok(())

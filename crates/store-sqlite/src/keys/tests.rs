@@ -17,14 +17,44 @@ fn database() -> Database {
     connection.pragma_update(None, "synchronous", "OFF").unwrap();
     schema::migrate(&mut connection).unwrap();
     connection.execute("INSERT INTO tenants (id, name) VALUES (1, 'acme')", []).unwrap();
+    connection.execute("INSERT INTO operations (id, tenant, name) VALUES (7, 1, 'pay')", []).unwrap();
     Database { connection, path, _directory: directory }
 }
 
 impl Database {
     fn load(&self, limit: usize) -> Keys {
-        Keys::load(&self.connection, &self.path, limit).unwrap()
+        self.load_of(&TASKS, limit)
+    }
+
+    fn load_of(&self, kind: &Kind, limit: usize) -> Keys {
+        Keys::load(kind.table, &self.connection, &self.path, limit).unwrap()
     }
 }
+
+/// A kind of keys, and its rows in their smallest form.
+struct Kind {
+    table: &'static KeyTable,
+    hash: fn(u64) -> KeyHash,
+    insert: fn(&Connection, i64, u64),
+    name: &'static str,
+    delete: &'static str,
+}
+
+const TASKS: Kind = Kind {
+    table: &OF_TASKS,
+    hash,
+    insert: insert_task,
+    name: "SELECT idempotency_key FROM tasks WHERE id = ?1",
+    delete: "DELETE FROM tasks WHERE id = ?1",
+};
+
+const RECORDS: Kind = Kind {
+    table: &OF_RECORDS,
+    hash: |n| KeyHash::of_parts(&["acme", "pay", &key(n)]),
+    insert: insert_record,
+    name: "SELECT name FROM records WHERE id = ?1",
+    delete: "DELETE FROM records WHERE id = ?1",
+};
 
 fn key(n: u64) -> String {
     format!("key-{n}")
@@ -47,6 +77,18 @@ fn insert_task(connection: &Connection, task: i64, n: u64) {
         .unwrap();
 }
 
+fn insert_record(connection: &Connection, record: i64, n: u64) {
+    connection
+        .execute(
+            "INSERT INTO records (
+                 id, operation, name, state, expires_at, updated_at, started_at, lease_until, retention_ms, epoch,
+                 execution, request_hash
+             ) VALUES (?1, 7, ?2, 2, 1, 1, 1, 1, 1, 1, zeroblob(16), zeroblob(32))",
+            (record, key(n)),
+        )
+        .unwrap();
+}
+
 fn commit(connection: &Connection, keys: &mut Keys) {
     keys.write_slice(connection).unwrap();
     connection.execute_batch("COMMIT").unwrap();
@@ -58,25 +100,28 @@ fn roll_back(connection: &Connection, keys: &mut Keys) {
     keys.rolled_back();
 }
 
-/// All candidates for a key whose tasks still exist, as a caller finds them.
 fn owners(connection: &Connection, keys: &Keys, n: u64) -> Vec<i64> {
-    let mut owners = keys.candidates(connection, hash(n)).unwrap();
-    owners.retain(|task| {
-        let mut select = connection.prepare_cached("SELECT idempotency_key FROM tasks WHERE id = ?1").unwrap();
-        select.query_row([task], |row| row.get::<_, String>(0)).is_ok_and(|found| found == key(n))
+    owners_of(&TASKS, connection, keys, n)
+}
+
+/// All candidates for a key whose rows still exist, as a caller finds them.
+fn owners_of(kind: &Kind, connection: &Connection, keys: &Keys, n: u64) -> Vec<i64> {
+    let mut owners = keys.candidates(connection, (kind.hash)(n)).unwrap();
+    owners.retain(|row| {
+        let mut select = connection.prepare_cached(kind.name).unwrap();
+        select.query_row([row], |row| row.get::<_, String>(0)).is_ok_and(|found| found == key(n))
     });
     owners.sort_unstable();
     owners.dedup();
     owners
 }
 
-/// Keys are added, removed, committed, rolled back and read again: each key leads to its task.
-#[test]
-fn every_key_leads_to_its_task_through_a_long_random_life() {
+/// Keys are added, removed, committed, rolled back and read again: each key leads to its row.
+fn live(kind: &Kind) {
     for (seed, limit) in [(1, 1), (2, 10), (3, 100), (4, 300), (5, 1_000), (6, 1_000)] {
         let database = database();
         let connection = &database.connection;
-        let mut keys = database.load(limit);
+        let mut keys = database.load_of(kind, limit);
         let mut random = seed;
         let mut below = move |bound: u64| {
             random = u64::wrapping_add(u64::wrapping_mul(random, 6_364_136_223_846_793_005), 1_442_695_040_888_963_407);
@@ -90,16 +135,16 @@ fn every_key_leads_to_its_task_through_a_long_random_life() {
             for _ in 0..below(12) {
                 made += 1;
                 // Tasks do not arrive exactly in the order of their ids.
-                let task = (made + below(40)) as i64 * 1_000 + made as i64;
-                insert_task(connection, task, made);
-                keys.add(connection, hash(made), task).unwrap();
-                model.insert(made, task);
+                let row = (made + below(40)) as i64 * 1_000 + made as i64;
+                (kind.insert)(connection, row, made);
+                keys.add(connection, (kind.hash)(made), row).unwrap();
+                model.insert(made, row);
             }
             for _ in 0..below(6) {
                 let n = below(made + 1);
-                if let Some(task) = model.remove(&n) {
-                    connection.execute("DELETE FROM tasks WHERE id = ?1", [task]).unwrap();
-                    keys.remove(connection, hash(n), task).unwrap();
+                if let Some(row) = model.remove(&n) {
+                    connection.execute(kind.delete, [row]).unwrap();
+                    keys.remove(connection, (kind.hash)(n), row).unwrap();
                 }
             }
             match below(10) {
@@ -109,18 +154,29 @@ fn every_key_leads_to_its_task_through_a_long_random_life() {
                 }
                 3 => {
                     commit(connection, &mut keys);
-                    keys = database.load(limit);
+                    keys = database.load_of(kind, limit);
                 }
                 _ => commit(connection, &mut keys),
             }
             if step % 20 == 0 {
                 for n in 0..=made {
                     let expected: Vec<i64> = model.get(&n).copied().into_iter().collect();
-                    assert_eq!(owners(connection, &keys, n), expected, "seed {seed}, step {step}, key {n}");
+                    let found = owners_of(kind, connection, &keys, n);
+                    assert_eq!(found, expected, "{} keys, seed {seed}, step {step}, key {n}", kind.table.of);
                 }
             }
         }
     }
+}
+
+#[test]
+fn every_key_leads_to_its_task_through_a_long_random_life() {
+    live(&TASKS);
+}
+
+#[test]
+fn every_key_leads_to_its_record_through_a_long_random_life() {
+    live(&RECORDS);
 }
 
 #[test]
@@ -206,4 +262,13 @@ fn the_hash_of_a_key_never_changes() {
     // The hash is stored on disk, so it must never change.
     assert_eq!(KeyHash::of("acme", "key-1").0, -2_781_478_728_997_953_948);
     assert_ne!(KeyHash::of("acme", "key-1"), KeyHash::of("acmek", "ey-1"));
+    let record = |operation: &str, name: &str| {
+        KeyHash::of_record(&RecordKey {
+            tenant: redrive_core::TenantId::try_new("acme").unwrap(),
+            operation: operation.parse().unwrap(),
+            name: redrive_core::RecordName::try_new(name).unwrap(),
+        })
+    };
+    assert_eq!(record("pay", "key-1").0, -5_079_514_644_770_703_874);
+    assert_ne!(record("pay", "key-1"), record("payk", "ey-1"));
 }

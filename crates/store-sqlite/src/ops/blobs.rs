@@ -50,7 +50,7 @@ pub(crate) fn forget_uses(connection: &Connection, task: i64) -> Result<(), Sqli
     Ok(())
 }
 
-/// Whether a task may refer to this blob.
+/// Whether a task or an idempotency record may refer to this blob.
 pub(crate) fn is_kept(connection: &Connection, tenant: i64, body: &BodyRef) -> Result<bool, SqliteError> {
     let mut select =
         connection.prepare_cached("SELECT 1 FROM blobs WHERE tenant = ?1 AND body = ?2 AND NOT condemned")?;
@@ -100,6 +100,9 @@ fn kept(connection: &Connection, tenant: i64, hash: BodyHash) -> Result<Option<B
 pub(crate) const LOOK: &str = "SELECT blobs.tenant, blobs.body, NOT NOT blobs.condemned,
             NOT blobs.condemned AND blobs.adopted_at < ?3
                 AND NOT EXISTS (SELECT 1 FROM body_uses WHERE body_uses.body = blobs.body)
+                AND NOT EXISTS (
+                    SELECT 1 FROM records WHERE typeof(records.body) = 'text' AND records.body = blobs.body
+                )
      FROM blobs
      WHERE (blobs.tenant, blobs.body) > (?1, ?2)
      ORDER BY blobs.tenant, blobs.body

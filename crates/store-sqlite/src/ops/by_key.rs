@@ -44,8 +44,7 @@ pub(crate) fn by_key(
     for candidate in candidates {
         let mut rows = select.query([candidate])?;
         let Some(row) = rows.next()? else { continue };
-        let read = TaskRow::read(connection, names, row)
-            .and_then(|owner| Ok((owner.task, Fingerprint(row.get(TASK_COLUMN_COUNT)?))));
+        let read = TaskRow::read(connection, names, row).and_then(|owner| Ok((owner.task, fingerprint(row)?)));
         match read {
             Ok((owner, fingerprint)) if owner.lane.tenant == *tenant && owner.idempotency_key == *key => {
                 return Ok(Some(Owner::Task(Box::new(owner), fingerprint)));
@@ -71,4 +70,10 @@ fn may_own(row: &Row<'_>, tenant: Option<i64>, key: &IdempotencyKey) -> Result<b
     let is_tenant = row.get_ref(TENANT)?.as_i64().map_or(true, |found| Some(found) == tenant);
     let is_key = row.get_ref(KEY)?.as_str().map_or(true, |found| found == key.as_str());
     Ok(is_tenant && is_key)
+}
+
+fn fingerprint(row: &Row<'_>) -> Result<Fingerprint, SqliteError> {
+    let unreadable = |what: &dyn std::fmt::Display| SqliteError::corrupt("the fingerprint of a request", what);
+    let bytes = row.get_ref(TASK_COLUMN_COUNT)?.as_blob().map_err(|error| unreadable(&error))?;
+    Fingerprint::from_bytes(bytes).ok_or_else(|| unreadable(&format_args!("{} bytes", bytes.len())))
 }

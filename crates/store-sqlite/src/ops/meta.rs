@@ -13,6 +13,12 @@ pub(crate) enum Name {
     KeysMovingUpTo,
     /// The hash before which these have been moved.
     KeysMovedBefore,
+    /// The same three numbers for the table `record_keys` and the records.
+    RecordKeysCompleteUpTo,
+    /// The record up to which keys are being moved there, if it is a later one.
+    RecordKeysMovingUpTo,
+    /// The hash before which these have been moved.
+    RecordKeysMovedBefore,
     /// The newest task that was cleaned away while it was the newest of all, in two parts.
     NewestCleaned,
     /// The random part of its id.
@@ -27,6 +33,9 @@ impl Name {
             Name::KeysCompleteUpTo => "keys_complete_up_to",
             Name::KeysMovingUpTo => "keys_moving_up_to",
             Name::KeysMovedBefore => "keys_moved_before",
+            Name::RecordKeysCompleteUpTo => "record_keys_complete_up_to",
+            Name::RecordKeysMovingUpTo => "record_keys_moving_up_to",
+            Name::RecordKeysMovedBefore => "record_keys_moved_before",
             Name::NewestCleaned => "newest_cleaned",
             Name::NewestCleanedTail => "newest_cleaned_tail",
             Name::Checks => "checks",

@@ -25,6 +25,7 @@ pub(crate) mod meta;
 pub(crate) mod newest_task;
 pub(crate) mod pending_lanes;
 pub(crate) mod policies;
+pub(crate) mod records;
 pub(crate) mod replay;
 pub(crate) mod set_aside;
 pub(crate) mod settle;

@@ -1,8 +1,9 @@
-//! SQLite's query plans for the statements whose cost must not depend on the number of tasks.
+//! SQLite's query plans for the statements whose cost must not depend on the number of tasks and records.
 
 use rusqlite::Connection;
 
-use super::{alerts, backlog, blobs, claim, end_overdue, expired_leases, list, pending_lanes};
+use super::{alerts, backlog, blobs, claim, end_overdue, expired_leases, list, pending_lanes, records};
+use crate::keys::OF_RECORDS;
 use crate::schema;
 
 fn plan(sql: &str) -> Vec<String> {
@@ -90,6 +91,8 @@ fn blobs_are_found_by_their_content_and_walked_in_their_order() {
             "SEARCH blobs USING PRIMARY KEY ((tenant,body)>(?,?))",
             "CORRELATED SCALAR SUBQUERY 1",
             "SEARCH body_uses USING COVERING INDEX body_uses_by_body (body=?)",
+            "CORRELATED SCALAR SUBQUERY 2",
+            "SEARCH records USING COVERING INDEX records_stored_bodies (body=?)",
         ]
     );
 }
@@ -99,4 +102,61 @@ fn lists_walk_the_index_that_fits_them_backwards() {
     assert_eq!(plan(list::WALK_ALL), ["SEARCH tasks USING INTEGER PRIMARY KEY (rowid<?)"]);
     assert_eq!(plan(list::WALK_DEAD_LETTERS), ["SEARCH tasks USING INDEX tasks_dead_letters (tenant=? AND rowid<?)"]);
     assert_eq!(plan(list::WALK_IN_FLIGHT), ["SCAN tasks USING INDEX tasks_in_flight", "USE TEMP B-TREE FOR ORDER BY"]);
+}
+
+#[test]
+fn records_are_found_by_their_number_and_their_hash() {
+    assert_eq!(plan(records::find::RECORD), ["SEARCH records USING INTEGER PRIMARY KEY (rowid=?)"]);
+    assert_eq!(plan(OF_RECORDS.select), ["SEARCH record_keys USING PRIMARY KEY (hash=?)"]);
+    assert_eq!(plan(OF_RECORDS.delete), ["SEARCH record_keys USING PRIMARY KEY (hash=? AND record=?)"]);
+    assert_eq!(
+        plan(OF_RECORDS.rows_after),
+        [
+            "SEARCH records USING INTEGER PRIMARY KEY (rowid>?)",
+            "SEARCH operations USING INTEGER PRIMARY KEY (rowid=?)",
+            "SEARCH tenants USING INTEGER PRIMARY KEY (rowid=?)",
+        ]
+    );
+}
+
+#[test]
+fn records_are_listed_and_counted_along_their_index() {
+    let by_name = "SEARCH operations USING COVERING INDEX sqlite_autoindex_operations_1 (tenant=? AND name>?)";
+    for sql in [records::list::OPERATIONS, records::counts::OPERATIONS_AFTER] {
+        assert_eq!(plan(sql), [by_name]);
+    }
+    let walk = "SEARCH records USING COVERING INDEX records_by_state (operation=? AND state=? AND rowid>?)";
+    assert_eq!(plan(records::list::WALK_STATE), [walk]);
+    let merged = plan(records::list::WALK);
+    assert_eq!(merged.iter().filter(|line| *line == walk).count(), 4, "{merged:?}");
+    let others = merged.iter().filter(|line| *line != walk);
+    assert!(others.clone().all(|line| ["MERGE (UNION ALL)", "LEFT", "RIGHT"].contains(&line.as_str())), "{merged:?}");
+    assert_eq!(
+        plan(records::counts::COUNT),
+        [
+            "CO-ROUTINE (subquery-1)",
+            "SEARCH records USING COVERING INDEX records_by_state (operation=? AND state=?)",
+            "SCAN (subquery-1)",
+        ]
+    );
+}
+
+#[test]
+fn expired_records_are_found_by_their_time_and_removed_with_their_operation() {
+    assert_eq!(
+        plan(records::clean::EXPIRED),
+        [
+            "SEARCH records USING INDEX records_expiry (expires_at<?)",
+            "SEARCH operations USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+            "SEARCH tenants USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+        ]
+    );
+    assert_eq!(
+        plan(records::clean::REMOVE_OPERATION),
+        [
+            "SEARCH operations USING INTEGER PRIMARY KEY (rowid=?)",
+            "SCALAR SUBQUERY 1",
+            "SEARCH records USING COVERING INDEX records_by_state (operation=?)",
+        ]
+    );
 }

@@ -2,7 +2,8 @@
 //!
 //! Such a row was changed by hand, or a newer program wrote it. A task that is set aside keeps everything except its
 //! status, so no index finds it; nothing is counted and nothing is lost. A program that can read it takes it back when
-//! it opens the store. Unreadable policy versions and blobs block no other row, so they are only recorded.
+//! it opens the store. Unreadable policy versions, blobs and idempotency records block no other row, so they are only
+//! recorded.
 
 use std::fmt;
 
@@ -11,7 +12,7 @@ use rusqlite::Connection;
 
 use crate::codec::status_code;
 use crate::names::Names;
-use crate::ops::{blobs, find, policies};
+use crate::ops::{blobs, find, policies, records};
 use crate::readers::Reader;
 use crate::sqlite_error::SqliteError;
 
@@ -31,16 +32,18 @@ enum Kind {
     Task,
     PolicyVersion,
     Blob,
+    Record,
 }
 
 impl Kind {
-    const ALL: [Kind; 3] = [Kind::Task, Kind::PolicyVersion, Kind::Blob];
+    const ALL: [Kind; 4] = [Kind::Task, Kind::PolicyVersion, Kind::Blob, Kind::Record];
 
     const fn as_str(self) -> &'static str {
         match self {
             Kind::Task => "task",
             Kind::PolicyVersion => "policy version",
             Kind::Blob => "blob",
+            Kind::Record => "record",
         }
     }
 }
@@ -56,6 +59,10 @@ impl Damaged {
 
     pub(crate) fn blob(record: &str, problem: impl fmt::Display) -> Self {
         Damaged { kind: Kind::Blob, row: record.to_owned(), problem: problem.to_string() }
+    }
+
+    pub(crate) fn record(record: i64, problem: impl fmt::Display) -> Self {
+        Damaged { kind: Kind::Record, row: record.to_string(), problem: problem.to_string() }
     }
 }
 
@@ -96,6 +103,13 @@ pub(crate) fn set_aside(connection: &Connection, damaged: &[Damaged]) -> Result<
     Ok(fresh)
 }
 
+/// Removes the note about an idempotency record that is removed.
+pub(crate) fn forget_record(connection: &Connection, record: i64) -> Result<(), SqliteError> {
+    let mut delete = connection.prepare_cached("DELETE FROM set_aside WHERE kind = ?1 AND row = ?2")?;
+    delete.execute((Kind::Record.as_str(), record))?;
+    Ok(())
+}
+
 /// Takes back the rows that this program can read, in the open transaction; returns their number.
 pub(crate) fn take_back(connection: &Connection) -> Result<usize, SqliteError> {
     let mut noted = connection.prepare("SELECT kind, row FROM set_aside")?;
@@ -131,6 +145,10 @@ fn is_understood(connection: &Connection, names: &mut Names, kind: Kind, row: &s
         }
         Kind::PolicyVersion => policies::read_version(connection, row).map(drop),
         Kind::Blob => blobs::read_record(row).map(drop),
+        Kind::Record => match row.parse() {
+            Ok(record) => records::find::by_id(connection, record).map(drop),
+            Err(_) => return Ok(false),
+        },
     };
     match read {
         Err(failure) if !failure.is_about_a_value() => Err(failure),

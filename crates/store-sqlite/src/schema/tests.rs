@@ -142,3 +142,16 @@ fn the_fourth_version_changes_pending_retries_and_no_other_row() {
     let found: Vec<(i64, i64)> = found.map(Result::unwrap).collect();
     assert_eq!(found, rows.map(|(_, _, _, class)| (class, 0)));
 }
+
+#[test]
+fn the_seventh_version_looks_at_no_row() {
+    let mut connection = Connection::open_in_memory().unwrap();
+    take_steps(&mut connection, &STEPS[..6]).unwrap();
+    let insert = "INSERT INTO blobs (tenant, body, adopted_at) VALUES (1, ?1, 0)";
+    for blob in 1..=3 {
+        connection.execute(insert, [blob.to_string()]).unwrap();
+    }
+    let changes = connection.total_changes();
+    take_steps(&mut connection, &STEPS[..7]).unwrap();
+    assert!(connection.total_changes() - changes < 3, "however large the file, the step is short");
+}

@@ -31,6 +31,7 @@ mod guards;
 mod model;
 mod policies;
 mod reads;
+mod records;
 pub mod samples;
 pub mod shared_guards;
 mod snapshot;
@@ -49,6 +50,7 @@ use crate::Store;
 pub(crate) use blobs::interleave;
 use blobs::objects;
 use reads::{backlogs, content, list};
+use records::{keeping, lists, lives, owners};
 use tasks::{cancel, claim, classes, dns, horizon, replay, rooms, settle, submit, suppress};
 use upkeep::{alerts, clean, expired, lanes, overdue};
 
@@ -139,6 +141,7 @@ macro_rules! __for_each_fact {
                 the_same_key_of_two_tenants_is_two_tasks
                 keys_are_compared_exactly
                 keys_are_compared_within_one_call
+                a_key_whose_fingerprint_has_another_version_is_answered_with_it
                 a_batch_of_a_thousand_keeps_each_key_once_and_answers_in_order
                 a_task_whose_policy_version_is_missing_is_refused_alone
                 a_refused_task_does_not_take_its_key
@@ -371,6 +374,38 @@ macro_rules! __for_each_fact {
             }
             interleave {
                 no_order_of_upload_submit_and_collection_loses_a_body
+            }
+            owners {
+                a_record_has_one_owner_until_its_lease_is_over
+                an_owner_that_was_replaced_changes_nothing
+                a_call_that_is_repeated_is_answered_like_the_first
+                an_execution_that_failed_lets_the_next_one_try
+                a_renewed_lease_is_longer
+                a_record_that_was_released_is_absent_and_its_epochs_go_on
+                another_request_with_the_same_key_learns_and_changes_nothing
+                a_reservation_may_be_complete_at_once
+                items_of_one_call_are_decided_in_order
+                a_thousand_records_are_reserved_in_one_call
+                the_results_in_one_answer_have_a_bounded_number_of_bytes
+                of_many_callers_at_once_one_owns_the_record
+            }
+            keeping {
+                a_result_is_replayed_as_it_was_given
+                numbers_of_a_record_are_kept_to_their_ends
+                keys_of_records_are_compared_exactly
+                a_record_expires_at_its_time_whether_or_not_it_was_cleaned
+                records_that_have_expired_are_cleaned_in_steps
+                a_record_is_deleted_only_if_it_is_the_one_that_was_seen
+                a_response_keeps_its_blob_until_its_record_is_gone
+                a_response_refers_only_to_a_blob_that_is_kept
+            }
+            lists {
+                every_present_record_is_on_one_page
+                a_list_of_records_is_narrowed_by_operation_state_and_age
+                records_are_counted_by_operation_and_state_up_to_the_bound
+            }
+            lives {
+                random_lives_of_records_end_as_the_pure_functions_say
             }
             guards {
                 the_controls_of_a_lane_are_kept_with_every_field

@@ -53,9 +53,11 @@ impl Model {
             row.task.lane.tenant == new.task.lane.tenant && row.task.idempotency_key == new.task.idempotency_key
         });
         if let Some(owner) = owner {
-            return match owner.new.fingerprint == new.fingerprint {
-                true => Submitted::Replayed(Box::new(owner.task.clone())),
-                false => Submitted::KeyReused(owner.task.id),
+            let (stored, given) = (owner.new.fingerprint, new.fingerprint);
+            return match (stored == given, stored.version == given.version) {
+                (true, _) => Submitted::Replayed(Box::new(owner.task.clone())),
+                (false, true) => Submitted::KeyReused(owner.task.id),
+                (false, false) => Submitted::KeyOfVersion(Box::new(owner.task.clone()), stored),
             };
         }
         if new.task.policy.id != PolicyId::default_policy() || new.task.policy.version != 1 {

@@ -69,6 +69,9 @@ pub(super) async fn a_closed_store_says_so_to_every_call(store: &dyn Store) {
         ("forget_blobs", store.blobs().forget(Vec::new()).await.err()),
         ("replace_controls", store.controls().replace(billing(), Controls::default(), Controls::default()).await.err()),
         ("controls", store.controls().list(None, 1).await.err()),
+        ("reserve_record", store.records().reserve(Vec::new(), at(0)).await.err()),
+        ("change_record", store.records().change(Vec::new(), at(0)).await.err()),
+        ("clean_records", store.records().clean(at(0), 1).await.err()),
         ("newest_task", store.upkeep().newest_task().await.err()),
         ("check", store.health().check().await.err()),
     ];
@@ -83,10 +86,10 @@ pub(super) async fn a_closed_store_says_so_to_every_call(store: &dyn Store) {
 
 pub(super) async fn of_many_callers_at_once_one_gets_the_key_that_all_want(store: &dyn Store) {
     allow(store, acme()).await;
-    let answers = together((0..100).map(|n| submit(store, [task(n), task(1_000 + n).key("wanted")]))).await;
+    let answers = together((0..1_000).map(|n| submit(store, [task(n), task(10_000 + n).key("wanted")]))).await;
     assert!(answers.iter().all(|answers| matches!(answers[0], Submitted::Created(_, None))));
     assert_eq!(answers.iter().filter(|answers| matches!(answers[1], Submitted::Created(_, None))).count(), 1);
-    assert_eq!(counts(store, acme()).await, [101, 0, 0, 0, 0, 0]);
+    assert_eq!(counts(store, acme()).await, [1_001, 0, 0, 0, 0, 0]);
 }
 
 pub(super) async fn no_two_callers_claim_the_same_task(store: &dyn Store) {

@@ -1,6 +1,7 @@
 //! The contract's calls, each of which holds the lock.
 
 use async_trait::async_trait;
+use redrive_core::idempotency::{Operation, Record, RecordKey, Reserved};
 use redrive_core::request::Fingerprint;
 use redrive_core::{
     Attempt, BodyHash, BodyRef, Class, IdempotencyKey, Lane, PolicyId, Task, TaskId, TenantId, Timestamp, policy,
@@ -94,6 +95,46 @@ impl Upkeep for MemoryStore {
 
     async fn newest_task(&self) -> Result<Option<TaskId>, Error> {
         Ok(self.open()?.newest)
+    }
+}
+
+#[async_trait]
+impl Records for MemoryStore {
+    async fn reserve(&self, reservations: Vec<Reservation>, now: Timestamp) -> Result<Answers<Reserved>, Error> {
+        let (mut state, mut bodies) = (self.open()?, BodyAllowance::default());
+        let reserve = |reservation| Ok(bodies.limit(state.reserve_record(reservation, now)));
+        Ok(reservations.iter().map(reserve).collect())
+    }
+
+    async fn change(&self, changes: Vec<RecordChange>, now: Timestamp) -> Result<Answers<RecordChanged>, Error> {
+        let mut state = self.open()?;
+        Ok(changes.iter().map(|change| Ok(state.change_record(change, now))).collect())
+    }
+
+    async fn read(&self, key: RecordKey, now: Timestamp) -> Result<Option<Record>, Error> {
+        Ok(self.open()?.record(&key, now))
+    }
+
+    async fn list(&self, query: RecordQuery) -> Result<RecordPage, Error> {
+        Ok(self.open()?.list_records(&query))
+    }
+
+    async fn delete(&self, key: RecordKey, seen: Option<SeenRecord>, now: Timestamp) -> Result<DeletedRecord, Error> {
+        Ok(self.open()?.delete_record(&key, seen, now))
+    }
+
+    async fn counts(
+        &self,
+        tenant: TenantId,
+        after: Option<Operation>,
+        limit: usize,
+        most: u32,
+    ) -> Result<Vec<OperationCounts>, Error> {
+        Ok(self.open()?.count_records(&tenant, after.as_ref(), limit, most))
+    }
+
+    async fn clean(&self, now: Timestamp, limit: usize) -> Result<usize, Error> {
+        Ok(self.open()?.clean_records(now, limit))
     }
 }
 

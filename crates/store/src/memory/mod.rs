@@ -18,6 +18,7 @@ mod guard_states;
 mod list;
 mod overdue;
 mod policies;
+mod records;
 mod replay;
 mod settle;
 mod shared_guards;

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use redrive_core::guards::{Controls, Snapshot};
 use redrive_core::request::Fingerprint;
 use redrive_core::{
-    Answer, Attempt, Body, Class, IdempotencyKey, Lane, PolicyId, Request, Status, Task, TaskId, TenantId, Timestamp,
+    Answer, Attempt, Body, BodyRef, Class, IdempotencyKey, Lane, PolicyId, Request, Status, Task, TaskId, TenantId,
+    Timestamp,
 };
 
 use super::blobs::Kept;
 use super::policies::PolicyEntry;
+use super::records::Rows;
 use crate::{Blob, ClaimedTask, Lease, TaskDetail, Token};
 
 /// All data of the store. Changed only under the store's lock, one whole call at a time.
@@ -27,6 +29,7 @@ pub(super) struct State {
     pub(super) indexes: Indexes,
     /// Objects that hold bodies, including condemned ones until they are forgotten.
     pub(super) blobs: BTreeMap<Blob, Kept>,
+    pub(super) records: Rows,
 }
 
 /// All that belongs to one task.
@@ -55,7 +58,7 @@ pub(super) struct Indexes {
     /// Dead letters whose alert is still to be raised, by when they ended.
     pub(super) unannounced: BTreeSet<(Timestamp, TaskId)>,
     pub(super) tenants: BTreeMap<TenantId, Tenant>,
-    /// How many bodies of tasks are in each blob; a blob with none is absent.
+    /// How many bodies of tasks and records are in each blob; a blob with none is absent.
     pub(super) bodies: BTreeMap<Blob, usize>,
 }
 
@@ -173,17 +176,24 @@ impl Indexes {
             self.unannounced.remove(&entry.ended());
         }
         for blob in entry.blobs() {
-            if let btree_map::Entry::Occupied(mut bodies) = self.bodies.entry(blob) {
-                *bodies.get_mut() -= 1;
-                if *bodies.get() == 0 {
-                    bodies.remove();
-                }
-            }
+            self.release_body(&blob.tenant, Some(&blob.body));
         }
         if let Some(tenant) = self.tenants.get_mut(&task.lane.tenant) {
             tenant.counts[task.status as usize] -= 1;
             if let Some(policy) = tenant.policies.get_mut(&task.policy.id).filter(|_| !task.status.is_ended()) {
                 policy.pins -= 1;
+            }
+        }
+    }
+
+    /// Takes back one reference to a blob.
+    pub(super) fn release_body(&mut self, tenant: &TenantId, body: Option<&BodyRef>) {
+        let Some(body) = body else { return };
+        if let btree_map::Entry::Occupied(mut bodies) = self.bodies.entry(Blob { tenant: tenant.clone(), body: *body })
+        {
+            *bodies.get_mut() -= 1;
+            if *bodies.get() == 0 {
+                bodies.remove();
             }
         }
     }

@@ -5,7 +5,7 @@ use std::collections::hash_map;
 use redrive_core::{Task, Timestamp};
 
 use super::state::{Entry, State};
-use crate::{Lease, NewTask, Start, Submitted, Token};
+use crate::{Lease, NewTask, Start, Submitted, Token, rules};
 
 /// The placeholder for the lease of a task that was never claimed: its first claim gets token 1.
 const NO_LEASE: Lease = Lease { token: Token(0), since: Timestamp::from_millis(0), until: Timestamp::from_millis(0) };
@@ -26,10 +26,8 @@ impl State {
             hash_map::Entry::Vacant(key) => key,
             hash_map::Entry::Occupied(owner) => {
                 return match self.tasks.get(owner.get()) {
-                    Some(entry) if entry.fingerprint == fingerprint => {
-                        Submitted::Replayed(Box::new(entry.task.clone()))
-                    }
-                    _ => Submitted::KeyReused(*owner.get()),
+                    Some(entry) => rules::resubmitted(Box::new(entry.task.clone()), entry.fingerprint, fingerprint),
+                    None => Submitted::KeyUnreadable(*owner.get()),
                 };
             }
         };

@@ -21,7 +21,7 @@ impl SharedPostgres {
     pub(super) fn get() -> Self {
         let named = std::env::var(SHARED_POSTGRES).ok().filter(|url| !url.is_empty());
         let url = named.unwrap_or_else(|| {
-            let quick = Options { fsync: false, settings: &[("max_connections", "200")], files: &[] };
+            let quick = Options { fsync: false, settings: &[("max_connections", "500")], files: &[] };
             OUR_OWN.get_or_init(|| Postgres::start_with(quick)).url()
         });
         SharedPostgres { url }

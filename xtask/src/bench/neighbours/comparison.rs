@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::super::batches;
-use super::super::guards::Guards;
+use super::super::feature_cost::{Feature, Switch};
 use super::super::world::{Service, Variant, World};
 use super::arm::{self, Arm};
 use super::dependencies::Dependencies;
@@ -155,11 +155,12 @@ fn measure_round(
         unfinished: 0,
     };
     let rate = round.alone.open_loop_rate;
-    for guards in Guards::in_turn(number) {
-        if guards == Guards::On {
+    for guards in Switch::in_turn(number) {
+        if guards == Switch::On {
             (round.beside, round.background, round.unfinished) = measure_beside(world, variant, options, bad, rate)?;
         } else if options.compare_guards {
-            let (arm, ..) = guards.apply(world, |world| measure_beside(world, variant, options, bad, rate))?;
+            let (arm, ..) =
+                guards.apply(Feature::Guards, world, |world| measure_beside(world, variant, options, bad, rate))?;
             eprintln!("  guards off: beside {:.0}/s", arm.deliveries_per_second);
             round.beside_without_guards = Some(arm);
         }

@@ -46,7 +46,7 @@ fn a_refused_row_stays_with_the_reason_and_holds_up_no_other() {
                 "6|The idempotency key belongs to another request: the idempotency key belongs to task {taken}, which has another \
                  request"
             ),
-            "7|A value is invalid: idempotencyKey must be visible ASCII characters, got ' '".to_owned(),
+            "7|The idempotency key is not valid: idempotencyKey must be visible ASCII characters, got ' '".to_owned(),
             format!("8|{}", shape("notBefore", moment)),
             "10|headers must be an object of strings or lists of strings, or a list of [name, value], got [1]"
                 .to_owned(),

@@ -97,6 +97,51 @@ fn each_kind_of_body_is_the_same_request_both_ways() {
 }
 
 #[test]
+fn a_renewed_credential_is_the_same_request_both_ways() {
+    let world = World::start();
+    let url = &world.target.url;
+    let submission = |key: &str, token: &str, other: &str| {
+        format!(
+            r#"{{"targetUrl": "{url}", "method": "GET", "idempotencyKey": "{key}",
+                "headers": {{"Authorization": "{token}", "X-A": "{other}"}}}}"#
+        )
+    };
+    let enqueue = |key: &str, token: &str, other: &str| {
+        format!(
+            "SELECT redrive.enqueue('{url}', method => 'GET', idempotency_key => '{key}',
+                 headers => '[[\"Authorization\", \"{token}\"], [\"X-A\", \"{other}\"]]')"
+        )
+    };
+    let enqueued = world.own.ask(&enqueue("in-sql", "Bearer 1", "1"));
+    assert_eq!(world.submit(&submission("in-sql", "Bearer 2", "1")), (200, enqueued[0].clone()));
+    assert_eq!(world.submit(&submission("in-sql", "Bearer 1", "2")).0, 422);
+    let (status, id) = world.submit(&submission("over-the-api", "Bearer 1", "1"));
+    assert_eq!(status, 201);
+    assert_eq!(world.own.ask(&enqueue("over-the-api", "Bearer 2", "1")), [id]);
+    assert_eq!(world.own.refusal(&enqueue("over-the-api", "Bearer 1", "2")), "RD001");
+}
+
+#[test]
+fn a_key_of_version_1_is_still_the_same_request_both_ways() {
+    let world = World::start();
+    let url = &world.target.url;
+    let enqueue = format!(
+        "SELECT redrive.enqueue('{url}', method => 'GET', idempotency_key => 'old', headers => '[[\"Date\", \"1\"]]')"
+    );
+    let enqueued = world.own.ask(&enqueue);
+    // As `redrive.enqueue` of the versions before has written it.
+    world.own.run(&format!(
+        "UPDATE redrive.tasks SET fingerprint = redrive.fingerprint(
+             'GET', '{url}', '', 'default', NULL, NULL, '[[\"Date\", \"1\"]]', '{{}}')"
+    ));
+    assert_eq!(world.own.ask(&enqueue), enqueued);
+    let submission =
+        format!(r#"{{"targetUrl": "{url}", "method": "GET", "idempotencyKey": "old", "headers": {{"Date": "1"}}}}"#);
+    assert_eq!(world.submit(&submission), (200, enqueued[0].clone()));
+    assert_eq!(world.submit(&submission.replace("\"1\"", "\"2\"")).0, 422, "every header counts in version 1");
+}
+
+#[test]
 fn a_key_that_an_open_transaction_holds_leaves_a_submission_in_doubt_and_it_can_be_made_again() {
     let world = World::start();
     let submission = format!(r#"{{"targetUrl": "{}", "method": "GET", "idempotencyKey": "held"}}"#, world.target.url);

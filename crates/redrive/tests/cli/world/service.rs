@@ -52,9 +52,18 @@ impl Service {
     }
 
     fn of(command: Command, directory: &Path) -> Service {
+        let is_json = command.get_args().any(|word| word == "json");
         let mut program = Program::start(command);
-        let line = program.stdout.wait_for("listens on http://");
-        let url = line.split_whitespace().last().unwrap().to_owned();
+        let url = match is_json {
+            true => {
+                let line = program.stderr.wait_for("\"message\":\"listening\"");
+                serde_json::from_str::<Value>(&line).unwrap()["url"].as_str().unwrap().to_owned()
+            }
+            false => {
+                let line = program.stdout.wait_for("listens on http://");
+                line.split_whitespace().last().unwrap().to_owned()
+            }
+        };
         Service { program, url, directory: directory.to_owned(), _temporary: None }
     }
 

@@ -15,12 +15,14 @@ const CONVENTIONS: [(&str, &str); 5] = [
     (
         "Idempotency",
         "Give each task an `idempotencyKey`, in the document or as the `Idempotency-Key` header. Submitting the same \
-         request with the same key again is always safe: it answers with the same task and `Idempotent-Replayed: true`.",
+         request with the same key again is always safe: it answers with the same task and `Idempotent-Replayed: true`. \
+         A service that makes its own operations idempotent reserves a record for each key, and a consumer of events records \
+         each event in its inbox.",
     ),
     (
         "Waiting",
         "With `Prefer: wait=N`, submitting a task or reading one answers as soon as the task has ended, or after N \
-         seconds (at most 30) with its current state.",
+         seconds (at most 30) with its current state. Reserving a record waits for the execution that is under way.",
     ),
     (
         "Lists",

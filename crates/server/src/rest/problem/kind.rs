@@ -46,12 +46,14 @@ kinds! {
         "A query parameter, a header or the body is missing, unknown, repeated or malformed. `field` names it.";
     KEY_MISMATCH = 400 "idempotency-key-mismatch" "Two different idempotency keys":
         "The document's `idempotencyKey` and the `Idempotency-Key` header differ. Give one of them, or the same key twice.";
+    INVALID_KEY = 400 "invalid-idempotency-key" "The idempotency key is not valid":
+        "An idempotency key has 1 to 64 visible ASCII characters. As the header `Idempotency-Key` it is given once, bare or as a quoted string. The detail says which rule was broken, and `field` where.";
     BROKEN_BODY = 400 "broken-body" "The upload is incomplete":
         "The upload stopped before its last byte. Nothing was stored; it is safe to try again.";
     CROSS_SITE = 403 "cross-site" "Requests from pages of other sites are refused":
         "A page of another site made this request: its `Origin` is another site than this server, or its `Sec-Fetch-Site` says so. Such a page could use a visitor's browser to reach a service on the visitor's machine or network. If the page is served under another name of this server, start the server with that name in `--host-names`.";
     UNKNOWN_HOST = 403 "unknown-host" "Unknown host name":
-        "The `Host` header (`:authority` in HTTP/2) is not a name of this server. A page of another site can make its own name resolve to this server's address, so only known names are answered: loopback, the address that the server listens on, and those in `--host-names`. Only `/livez`, `/readyz` and `/metrics` are answered under any name.";
+        "The `Host` header (`:authority` in HTTP/2) is not a name of this server. A page of another site can make its own name resolve to this server's address, so only known names are answered: loopback, the address that the server listens on, and those in `--host-names`. Only `/livez` and `/readyz` are answered under any name, and `/metrics` under any IP address.";
     NOT_FOUND = 404 "not-found" "No such path":
         "There is no route at this path. The API is described at /docs and in /openapi.json.";
     TASK_NOT_FOUND = 404 "task-not-found" "No such task":
@@ -62,6 +64,8 @@ kinds! {
         "This node knows no task of this dependency, and nothing is set for it. A dependency has the name that the submission gave it, or else the origin of the target, such as `https://api.example.com`; in a path it is percent-encoded. After a restart, a dependency is known again once it has a task that is not ended.";
     BODY_NOT_FOUND = 404 "body-not-found" "No such stored body":
         "There is no stored body with this hash: it was never uploaded here, or no task refers to it any more and it was deleted.";
+    RECORD_NOT_FOUND = 404 "record-not-found" "No such idempotency record":
+        "There is no record of this operation with this key, or of this consumer with this event: it was never reserved here, it was released or deleted, or its retention is over.";
     METHOD_NOT_ALLOWED = 405 "method-not-allowed" "Method not allowed":
         "The path exists, but not with this method. The `Allow` header lists the methods that it has.";
     REQUEST_TIMEOUT = 408 "request-timeout" "The body did not arrive in time":
@@ -82,8 +86,16 @@ kinds! {
         "The circuit breaker is turned off on this server (`guards.breaker`), so it cannot be opened. Pause the dependency instead.";
     TOO_MANY_CONTROLS = 409 "too-many-controls" "Too many dependencies are controlled":
         "Operators have set a pause, an open breaker or limits for 10,000 dependencies, the most that are allowed. Resume, close or remove limits where they are not needed any more. Nothing was changed.";
+    IN_PROGRESS = 409 "idempotency-in-progress" "Another execution is under way":
+        "Another execution of the same operation with the same key, or of the same event, is under way. Do not execute it. Try again after `Retry-After`, or ask with `Prefer: wait=N`, or poll `pollUrl`. When its lease ends at `leaseUntil` without a result, the next reservation takes over.";
+    FENCED = 409 "fenced" "Another execution has taken over":
+        "The execution id and epoch are not those of the record's owner: the lease ended and another execution took over. Nothing was changed. Do not continue: the result of the other execution counts.";
+    ALREADY_ENDED = 409 "already-ended" "The execution has already ended":
+        "The record of this execution has ended before, in another way or with another result, or an operator has deleted it (RELEASED). Nothing was changed; the detail says how it ended. Repeating the call that ended it is answered like the first time.";
     VERSION_MISMATCH = 412 "version-mismatch" "The policy is at another version":
         "The policy is not in the state that `If-Match` or `If-None-Match` requires: it was changed meanwhile. Read it again, and send the new `ETag`.";
+    RECORD_CHANGED = 412 "record-changed" "The record has changed":
+        "The record is not the one that `If-Match` names: it has changed since. Nothing was deleted. Read it again, and send the new `ETag`.";
     TOO_LARGE = 413 "content-too-large" "Content too large":
         "The request, or the body that it carries, is larger than the limit in `limitBytes`.";
     NOT_JSON = 415 "unsupported-media-type" "The body must be JSON":
@@ -97,7 +109,9 @@ kinds! {
     UNKNOWN_BODY = 422 "unknown-body" "No stored body with this hash":
         "The submission's `bodyRef` refers to a body that is not stored: it was never uploaded here, or it was deleted because no task referred to it for a day. Upload it and submit again.";
     KEY_REUSED = 422 "idempotency-key-reused" "The idempotency key belongs to another request":
-        "A task with this idempotency key exists, and its request is a different one. Nothing was changed. `taskId` names the task; use a new key for a new request.";
+        "The idempotency key was used for a different request. Nothing was changed. Use a new key for a new request. After a submission, `taskId` names the task that has the key; of an idempotency record nothing is disclosed.";
+    PRECONDITION_REQUIRED = 428 "precondition-required" "If-Match is required":
+        "Deleting a record makes its operation executable again. Read the record, and send its `ETag` as `If-Match`: then only the record that you have seen is deleted. `If-Match: *` deletes whatever is there.";
     INTERNAL = 500 "internal-error" "Internal error":
         "The service failed because of a fault of its own. Its log has the details.";
     NO_BODY_STORAGE = 501 "no-body-storage" "No storage for large bodies":

@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use redrive_engine::bodies::BodyError;
 use redrive_store as store;
 
+use super::record_path;
 use crate::operation_error::OperationError;
 use crate::wire::{FieldFault, Malformed, Problem, ShownFinding, excerpt};
 
@@ -23,6 +24,7 @@ pub(crate) fn kind_of(refusal: &Refusal) -> &'static Kind {
         Refusal::NoSuchPath => &kind::NOT_FOUND,
         Refusal::MethodNotAllowed { .. } => &kind::METHOD_NOT_ALLOWED,
         Refusal::Parameter { .. } => &kind::INVALID_PARAMETER,
+        Refusal::PreconditionRequired => &kind::PRECONDITION_REQUIRED,
         Refusal::NotJson(_) => &kind::NOT_JSON,
         Refusal::TooLarge { .. } => &kind::TOO_LARGE,
         Refusal::MemoryExhausted(_) | Refusal::ConnectionsExhausted => &kind::UNAVAILABLE,
@@ -40,7 +42,13 @@ fn kind_of_failure(failure: &OperationError) -> &'static Kind {
         OperationError::BreaksStandard(_) => &kind::BREAKS_STANDARD,
         OperationError::TooLarge { .. } => &kind::TOO_LARGE,
         OperationError::KeysDiffer => &kind::KEY_MISMATCH,
-        OperationError::KeyReused(_) => &kind::KEY_REUSED,
+        OperationError::InvalidKey { .. } => &kind::INVALID_KEY,
+        OperationError::KeyReused(_) | OperationError::RecordKeyReused => &kind::KEY_REUSED,
+        OperationError::RecordInProgress { .. } => &kind::IN_PROGRESS,
+        OperationError::Fenced => &kind::FENCED,
+        OperationError::RecordEnded(_) => &kind::ALREADY_ENDED,
+        OperationError::NoSuchRecord(_) => &kind::RECORD_NOT_FOUND,
+        OperationError::RecordChanged => &kind::RECORD_CHANGED,
         OperationError::UnknownPolicy { .. } => &kind::UNKNOWN_POLICY,
         OperationError::UnknownBody { .. } => &kind::UNKNOWN_BODY,
         OperationError::NoSuchBody(_) | OperationError::Bodies(BodyError::Missing) => &kind::BODY_NOT_FOUND,
@@ -48,7 +56,7 @@ fn kind_of_failure(failure: &OperationError) -> &'static Kind {
         OperationError::Bodies(BodyError::Damaged(_)) => &kind::INTERNAL,
         OperationError::Bodies(_) => &kind::UNAVAILABLE,
         OperationError::NoBodyStorage => &kind::NO_BODY_STORAGE,
-        OperationError::NoSuchTask(_) => &kind::TASK_NOT_FOUND,
+        OperationError::NoSuchTask(_) | OperationError::NoTaskWithKey(_) => &kind::TASK_NOT_FOUND,
         OperationError::NoSuchPolicy(_) => &kind::POLICY_NOT_FOUND,
         OperationError::NoSuchDependency(_) => &kind::DEPENDENCY_NOT_FOUND,
         OperationError::TooManyControls { .. } => &kind::TOO_MANY_CONTROLS,
@@ -61,7 +69,7 @@ fn kind_of_failure(failure: &OperationError) -> &'static Kind {
         OperationError::PolicyProtected(_) => &kind::POLICY_PROTECTED,
         OperationError::VersionMismatch { .. } => &kind::VERSION_MISMATCH,
         OperationError::DependencyUnavailable { .. } => &kind::DEPENDENCY_UNAVAILABLE,
-        OperationError::Stopping => &kind::UNAVAILABLE,
+        OperationError::Stopping | OperationError::TimeUncertain => &kind::UNAVAILABLE,
         OperationError::Store(store::Error::Full(_)) => &kind::STORAGE_FULL,
         OperationError::Store(store::Error::Unavailable(_) | store::Error::Closed) => &kind::UNAVAILABLE,
         OperationError::Store(store::Error::Corrupt(_)) => &kind::INTERNAL,
@@ -79,6 +87,7 @@ pub(crate) fn of_refusal(refusal: &Refusal) -> Problem {
             problem.field = Some(name.clone());
             problem.errors = vec![FieldFault { field: name.clone(), message: message.clone() }];
         }
+        Refusal::PreconditionRequired => problem.field = Some("If-Match".into()),
         Refusal::ForeignOrigin(_) => problem.field = Some("Origin".into()),
         Refusal::UnknownHost(_) => problem.field = Some("Host".into()),
         Refusal::TooLarge { limit_bytes } => problem.limit_bytes = Some(*limit_bytes),
@@ -120,6 +129,8 @@ fn plain(kind: &'static Kind, detail: String) -> Problem {
         live_tasks: None,
         current_version: None,
         limit_bytes: None,
+        lease_until: None,
+        poll_url: None,
     }
 }
 
@@ -148,6 +159,15 @@ fn add_members(problem: &mut Problem, failure: &OperationError) {
             problem.field = Some(field.clone());
             problem.limit_bytes = Some(*limit_bytes);
         }
+        OperationError::InvalidKey { field, message } => {
+            problem.field = Some(field.clone());
+            problem.errors = vec![FieldFault { field: field.clone(), message: message.clone() }];
+        }
+        OperationError::RecordInProgress { key, lease_until, .. } => {
+            problem.lease_until = Some(lease_until.as_millis());
+            problem.poll_url = record_path::of(key);
+        }
+        OperationError::RecordChanged => problem.field = Some("If-Match".into()),
         OperationError::KeysDiffer => problem.field = Some("idempotencyKey".into()),
         OperationError::UnknownPolicy { field, .. } | OperationError::UnknownBody { field, .. } => {
             problem.field = Some(field.clone())
@@ -167,10 +187,16 @@ fn add_members(problem: &mut Problem, failure: &OperationError) {
 mod tests {
     use std::time::Duration;
 
+    use redrive_core::idempotency::{RecordKey, State};
     use redrive_core::task::PolicyRef;
-    use redrive_core::{PolicyId, Status, TaskId};
+    use redrive_core::{PolicyId, RecordName, Status, TaskId, TenantId, Timestamp};
 
     use super::*;
+
+    fn key() -> RecordKey {
+        let name = RecordName::try_new("a/b").unwrap();
+        RecordKey { tenant: TenantId::default_tenant(), operation: "pay".parse().unwrap(), name }
+    }
 
     #[test]
     fn every_failure_has_its_status_and_type() {
@@ -184,7 +210,20 @@ mod tests {
             (OperationError::BreaksStandard(Vec::new()), 422, "breaks-standard"),
             (OperationError::TooLarge { field: text(), limit_bytes: 1 }, 413, "content-too-large"),
             (OperationError::KeysDiffer, 400, "idempotency-key-mismatch"),
+            (OperationError::InvalidKey { field: text(), message: text() }, 400, "invalid-idempotency-key"),
             (OperationError::KeyReused(id), 422, "idempotency-key-reused"),
+            (OperationError::RecordKeyReused, 422, "idempotency-key-reused"),
+            (
+                OperationError::RecordInProgress { key: key(), lease_until: Timestamp::MAX, retry_in: Duration::ZERO },
+                409,
+                "idempotency-in-progress",
+            ),
+            (OperationError::Fenced, 409, "fenced"),
+            (OperationError::RecordEnded(State::Succeeded), 409, "already-ended"),
+            (OperationError::NoSuchRecord(text()), 404, "record-not-found"),
+            (OperationError::RecordChanged, 412, "record-changed"),
+            (OperationError::TimeUncertain, 503, "unavailable"),
+            (OperationError::NoTaskWithKey(text()), 404, "task-not-found"),
             (OperationError::UnknownPolicy { field: text(), id: text() }, 422, "unknown-policy"),
             (OperationError::UnknownBody { field: text(), body_ref: text() }, 422, "unknown-body"),
             (OperationError::NoSuchBody(text()), 404, "body-not-found"),

@@ -30,6 +30,9 @@ pub(crate) enum Refusal {
         /// What is wrong with it.
         message: String,
     },
+    /// The request must have an `If-Match`.
+    #[error("this needs If-Match: send the ETag of the record, or *")]
+    PreconditionRequired,
     /// The content type or encoding of the body is not plain JSON.
     #[error("the body must be JSON, not {0}")]
     NotJson(String),

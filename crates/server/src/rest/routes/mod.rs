@@ -4,19 +4,29 @@
 
 mod cancel_task;
 mod close_breaker;
+mod complete_record;
+mod confirm_event;
 mod delete_policy;
+mod delete_record;
 mod dependency_answer;
 mod docs;
+mod event_answer;
+mod fail_record;
 mod get_dependency;
 mod get_policy;
+mod get_record;
 mod get_task;
+mod get_task_by_key;
 mod health;
 mod keep_body;
 mod list_attempts;
 mod list_dependencies;
+mod list_inboxes;
 mod list_nodes;
 mod list_policies;
+mod list_records;
 mod list_tasks;
+mod metrics;
 mod open_breaker;
 mod openapi;
 mod parameters;
@@ -25,7 +35,16 @@ mod problems;
 mod put_limits;
 mod put_policy;
 mod read_body;
+mod record_answer;
+mod record_event;
+mod record_events;
+mod record_stats;
+mod release_event;
+mod release_record;
+mod renew_record;
 mod replay_task;
+mod reserve_batch;
+mod reserve_record;
 mod reset_guards;
 mod resume_dependency;
 mod retry_now;
@@ -36,11 +55,12 @@ mod task_answer;
 use super::route::Route;
 
 /// Every route, in the order of the reference.
-pub(crate) static ROUTES: [&Route; 30] = [
+pub(crate) static ROUTES: [&Route; 47] = [
     &submit_task::ROUTE,
     &submit_batch::ROUTE,
     &list_tasks::ROUTE,
     &get_task::ROUTE,
+    &get_task_by_key::ROUTE,
     &cancel_task::ROUTE,
     &retry_now::ROUTE,
     &replay_task::ROUTE,
@@ -59,9 +79,25 @@ pub(crate) static ROUTES: [&Route; 30] = [
     &open_breaker::ROUTE,
     &close_breaker::ROUTE,
     &reset_guards::ROUTE,
+    &reserve_record::ROUTE,
+    &complete_record::ROUTE,
+    &fail_record::ROUTE,
+    &renew_record::ROUTE,
+    &release_record::ROUTE,
+    &reserve_batch::ROUTE,
+    &get_record::ROUTE,
+    &list_records::ROUTE,
+    &delete_record::ROUTE,
+    &record_stats::ROUTE,
+    &record_event::ROUTE,
+    &confirm_event::ROUTE,
+    &release_event::ROUTE,
+    &record_events::ROUTE,
+    &list_inboxes::ROUTE,
     &list_nodes::ROUTE,
     &health::LIVE,
     &health::READY,
+    &metrics::ROUTE,
     &openapi::ROUTE,
     &docs::ROUTE,
     &docs::ROOT,
@@ -82,6 +118,7 @@ mod tests {
             ("submitBatch", Submit),
             ("listTasks", Read),
             ("getTask", Read),
+            ("getTaskByKey", Read),
             ("cancelTask", Operate),
             ("retryNow", Operate),
             ("replayTask", Operate),
@@ -100,9 +137,25 @@ mod tests {
             ("openBreaker", Operate),
             ("closeBreaker", Operate),
             ("resetGuards", Operate),
+            ("reserveRecord", Submit),
+            ("completeRecord", Submit),
+            ("failRecord", Submit),
+            ("renewRecord", Submit),
+            ("releaseRecord", Submit),
+            ("reserveBatch", Submit),
+            ("getRecord", Read),
+            ("listRecords", Read),
+            ("deleteRecord", Operate),
+            ("recordStats", Read),
+            ("recordEvent", Submit),
+            ("confirmEvent", Submit),
+            ("releaseEvent", Submit),
+            ("recordEvents", Submit),
+            ("listInboxes", Read),
             ("listNodes", Administer),
             ("live", Public),
             ("ready", Public),
+            ("metrics", Public),
             ("openapi", Public),
             ("docs", Public),
             ("root", Public),

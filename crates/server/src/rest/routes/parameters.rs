@@ -95,3 +95,54 @@ pub(crate) const PREFERENCE_APPLIED: AnswerHeader =
 
 pub(crate) const ETAG: AnswerHeader =
     AnswerHeader { name: "ETag", description: "The policy's current version, in quotes." };
+
+pub(crate) const OPERATION: Parameter = Parameter {
+    name: "operation",
+    location: ParameterLocation::Path,
+    description: "The operation, such as `create-payment`: 1 to 100 letters, digits, `.`, `_`, `-` and `:`.",
+    schema: name,
+};
+
+pub(crate) const KEY: Parameter = Parameter {
+    name: "key",
+    location: ParameterLocation::Path,
+    description: "The idempotency key, percent-encoded: 1 to 64 visible ASCII characters.",
+    schema: bare_key,
+};
+
+pub(crate) const CONSUMER: Parameter = Parameter {
+    name: "consumer",
+    location: ParameterLocation::Path,
+    description: "The consumer's name: 1 to 100 letters, digits, `.`, `_`, `-` and `:`.",
+    schema: name,
+};
+
+pub(crate) const EVENT_ID: Parameter = Parameter {
+    name: "eventId",
+    location: ParameterLocation::Path,
+    description: "The event's id, percent-encoded: 1 to 200 visible ASCII characters.",
+    schema: event_id,
+};
+
+/// The name of an operation or a consumer.
+pub(crate) fn name(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "pattern": schema::POLICY_ID })
+}
+
+fn bare_key(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "pattern": "^[!-~]{1,64}$" })
+}
+
+fn event_id(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "pattern": "^[!-~]{1,200}$" })
+}
+
+pub(crate) const RECORD_IF_MATCH: Parameter = Parameter {
+    name: "If-Match",
+    location: ParameterLocation::Header,
+    description: "Required: the `ETag` of the record that you have seen; `*` deletes whatever is there.",
+    schema: entity_tags,
+};
+
+pub(crate) const RECORD_ETAG: AnswerHeader =
+    AnswerHeader { name: "ETag", description: "The record's version, in quotes: another one whenever it has changed." };

@@ -48,6 +48,6 @@ pub(crate) static ROUTE: Route = Route {
 };
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
-    let kind = Kind::named(call.parameter()).ok_or(Refusal::NoSuchPath)?;
+    let kind = Kind::named(call.parameter("name")).ok_or(Refusal::NoSuchPath)?;
     Ok(Reply::html(docs::problem_page(kind)))
 }

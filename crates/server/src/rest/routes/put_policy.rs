@@ -84,7 +84,7 @@ pub(crate) const EXAMPLE: &str = r#"{
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
     let limit = call.app().limits.document_bytes;
-    let (bytes, CallHead { context, caller, parts }) = call.read_json(limit).await?;
+    let (bytes, CallHead { context, caller, parts, .. }) = call.read_json(limit).await?;
     let precondition = precondition::of(&parts.headers)?;
     let input: PolicyInput<'_> = parse(&bytes)?;
     let put = put_policy(&context.app, &caller, input, precondition).await?;

@@ -36,6 +36,6 @@ pub(crate) static ROUTE: Route = Route {
 };
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
-    let (body, pieces) = read_body(call.app(), call.caller(), call.parameter()).await?;
+    let (body, pieces) = read_body(call.app(), call.caller(), call.parameter("bodyRef")).await?;
     Ok(Reply::pieces(pieces, body.length))
 }

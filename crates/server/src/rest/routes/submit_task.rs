@@ -23,7 +23,9 @@ pub(crate) static ROUTE: Route = Route {
     summary: "Submit a task",
     description: "Submits a request to be sent, and retried until it succeeds or its limits are reached. Once this answers, the task is \
         durable: it ends exactly once, SUCCEEDED, FAILED, EXHAUSTED or CANCELLED, also across crashes. Submitting the same request with the same \
-        idempotency key again answers with the same task and changes nothing. Every attempt carries the key as \
+        idempotency key again answers with the same task and changes nothing. Renewed credentials and traces (`Authorization`, \
+        `Proxy-Authorization`, `Date`, `traceparent`, `tracestate`, `baggage`) do not make another request: the first ones are \
+        sent, and `ignoredHeaders` names those that differ. Every attempt carries the key as \
         `Idempotency-Key`, and also `Redrive-Task-Id` and `Redrive-Attempt`.",
     effect: Effect::Writes,
     access: Access::Submit,
@@ -70,6 +72,7 @@ pub(crate) static ROUTE: Route = Route {
     ],
     problems: &[
         &kind::KEY_MISMATCH,
+        &kind::INVALID_KEY,
         &kind::INVALID_VALUE,
         &kind::BREAKS_STANDARD,
         &kind::UNKNOWN_BODY,
@@ -84,11 +87,11 @@ pub(crate) static ROUTE: Route = Route {
 const LOCATION_HEADER: AnswerHeader = AnswerHeader { name: "Location", description: "The path of the task." };
 const REPLAYED_HEADER: AnswerHeader =
     AnswerHeader { name: "Idempotent-Replayed", description: "`true` if the task had been accepted before." };
-const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+pub(super) const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
     let limit = call.app().limits.submission_bytes();
-    let (bytes, CallHead { context, caller, parts }) = call.read_json(limit).await?;
+    let (bytes, CallHead { context, caller, parts, .. }) = call.read_json(limit).await?;
     let app = &*context.app;
     let key = idempotency_key::of(&parts.headers)?;
     let submission: Submission<'_> = parse(&bytes)?;
@@ -97,7 +100,7 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
         Some(_) => submit_and_wait(app, &caller, submission, key.as_deref()).await?,
         None => submit_task(app, &caller, submission, key.as_deref()).await?,
     };
-    let Accepted { mut detail, how, key_generated, findings, .. } = accepted;
+    let Accepted { mut detail, how, key_generated, findings, ignored_headers, .. } = accepted;
     if let Some(within) = wait {
         detail = await_task(app, &caller, detail.task.id, within, context.shutdown.started()).await?;
     }
@@ -106,7 +109,8 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
         (Acceptance::Created, _) => 201,
         (Acceptance::Replayed, _) => 200,
     };
-    let document = Task { idempotency_key_generated: key_generated, findings, ..Task::full(&detail, &app.secrets) };
+    let shown = Task::full(&detail, &app.secrets);
+    let document = Task { idempotency_key_generated: key_generated, findings, ignored_headers, ..shown };
     let mut reply = Reply::json(status, &document)?.with(LOCATION, task_answer::location(detail.task.id));
     if how == Acceptance::Replayed {
         reply = reply.with(IDEMPOTENT_REPLAYED, "true");

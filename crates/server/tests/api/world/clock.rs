@@ -42,10 +42,15 @@ impl ManualClock {
 
     /// Ends once a task sleeps for exactly `wait`.
     pub(crate) async fn until_a_sleep_of(&self, wait: Duration) {
+        self.until_sleeps_of(wait, 1).await;
+    }
+
+    /// Ends once this many tasks sleep for exactly `wait`.
+    pub(crate) async fn until_sleeps_of(&self, wait: Duration, tasks: usize) {
         loop {
             let fell_asleep = self.fell_asleep.notified();
-            let is_asleep = |sleeper: &Sleeper| sleeper.wait == wait && !sleeper.wake.is_closed();
-            if self.state.lock().unwrap().sleepers.iter().any(is_asleep) {
+            let is_asleep = |sleeper: &&Sleeper| sleeper.wait == wait && !sleeper.wake.is_closed();
+            if self.state.lock().unwrap().sleepers.iter().filter(is_asleep).count() >= tasks {
                 return;
             }
             fell_asleep.await;

@@ -3,11 +3,13 @@
 mod caller;
 mod clock;
 mod entropy;
+mod store;
 mod target;
 
 pub(crate) use caller::{Answer, Ask, Connection};
 pub(crate) use clock::ManualClock;
 pub(crate) use entropy::Countable;
+pub(crate) use store::{LostAnswer, TestStore};
 pub(crate) use target::{Plan, ScriptedTarget, answer};
 
 use std::net::SocketAddr;
@@ -20,10 +22,10 @@ use redrive_engine::bodies::Bodies;
 use redrive_engine::spawner::TokioSpawner;
 use redrive_engine::transport::Transport;
 use redrive_engine::{CommonClock, Handle, Parts};
+use redrive_server::metrics::Metrics;
 use redrive_server::wire::Secrets;
-use redrive_server::{App, Limits, Standard, rest};
+use redrive_server::{App, Limits, Standard, idempotency, rest};
 use redrive_store::Expected;
-use redrive_store::memory::MemoryStore;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -35,32 +37,62 @@ pub(crate) struct World {
     pub(crate) entropy: Arc<Countable>,
     pub(crate) target: Arc<ScriptedTarget>,
     pub(crate) engine: Handle,
+    pub(crate) store: Arc<TestStore>,
+    /// The context of the operations that the server calls.
+    pub(crate) app: Arc<App>,
     /// What requests and answers hold.
     pub(crate) memory: Arc<rest::Memory>,
     stop: Option<oneshot::Sender<()>>,
     server: JoinHandle<Result<(), rest::Error>>,
 }
 
+/// How a world is made.
+pub(crate) struct Setup {
+    pub(crate) limits: Limits,
+    pub(crate) options: rest::Options,
+    pub(crate) standard: Standard,
+    pub(crate) idempotency: idempotency::Settings,
+    /// Whether it was told where to keep large bodies.
+    pub(crate) keeps_bodies: bool,
+    /// Whether other processes may use the store.
+    pub(crate) is_shared: bool,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Setup {
+            limits: Limits::default(),
+            options: rest::Options::default(),
+            standard: Standard::Off,
+            idempotency: idempotency::Settings::default(),
+            keeps_bodies: true,
+            is_shared: false,
+        }
+    }
+}
+
 impl World {
     pub(crate) async fn start() -> World {
-        World::with(Limits::default(), rest::Options::default()).await
+        World::of(Setup::default()).await
+    }
+
+    pub(crate) async fn of(setup: Setup) -> World {
+        let target = Arc::new(ScriptedTarget::default());
+        World::build(setup, target.clone(), target).await
     }
 
     pub(crate) async fn with(limits: Limits, options: rest::Options) -> World {
-        let target = Arc::new(ScriptedTarget::default());
-        World::with_transport(limits, options, target.clone(), target).await
+        World::of(Setup { limits, options, ..Setup::default() }).await
     }
 
     /// One that was not told where to keep large bodies.
     pub(crate) async fn without_bodies() -> World {
-        let target = Arc::new(ScriptedTarget::default());
-        World::of(Limits::default(), rest::Options::default(), Standard::Off, target.clone(), target, false).await
+        World::of(Setup { keeps_bodies: false, ..Setup::default() }).await
     }
 
     /// One that looks at the retry standard.
     pub(crate) async fn with_standard(standard: Standard) -> World {
-        let target = Arc::new(ScriptedTarget::default());
-        World::of(Limits::default(), rest::Options::default(), standard, target.clone(), target, true).await
+        World::of(Setup { standard, ..Setup::default() }).await
     }
 
     pub(crate) async fn with_transport(
@@ -69,41 +101,36 @@ impl World {
         transport: Arc<dyn Transport>,
         target: Arc<ScriptedTarget>,
     ) -> World {
-        World::of(limits, options, Standard::Off, transport, target, true).await
+        World::build(Setup { limits, options, ..Setup::default() }, transport, target).await
     }
 
-    async fn of(
-        limits: Limits,
-        options: rest::Options,
-        standard: Standard,
-        transport: Arc<dyn Transport>,
-        target: Arc<ScriptedTarget>,
-        keeps_bodies: bool,
-    ) -> World {
+    async fn build(setup: Setup, transport: Arc<dyn Transport>, target: Arc<ScriptedTarget>) -> World {
+        let Setup { limits, options, standard, idempotency, keeps_bodies, is_shared } = setup;
         let (clock, entropy) = (Arc::new(ManualClock::default()), Arc::new(Countable::default()));
-        let store = Arc::new(MemoryStore::new());
+        let store = TestStore::new(&clock, is_shared);
         let known = redrive_blobs::Parts { store: store.clone(), clock: clock.clone(), entropy: entropy.clone() };
         let bodies = Blobs::open(&Location::Memory, &Credentials::default(), known).unwrap();
+        let metrics = Arc::new(Metrics::default());
         let parts = Parts {
             clock: CommonClock::new(clock.clone(), &*store),
             entropy: entropy.clone(),
             spawner: Arc::new(TokioSpawner),
-            store,
+            store: store.clone(),
             transport,
             bodies: keeps_bodies.then(|| Arc::new(bodies) as Arc<dyn Bodies>),
-            sinks: Vec::new(),
+            sinks: vec![metrics.clone()],
         };
         let engine = redrive_engine::start(parts, redrive_engine::Options::default()).await.unwrap();
         let (tenant, policy) = (TenantId::default_tenant(), PolicyId::default_policy());
         engine.policies().put(tenant, policy, Spec::default(), Expected::Absent).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let app = Arc::new(App { limits, standard, ..App::new(engine.clone()) });
+        let app = Arc::new(App { limits, standard, idempotency, metrics, ..App::new(engine.clone()) });
         let (stop, stopped) = oneshot::channel::<()>();
         let shutdown = async move { stopped.await.unwrap_or_default() };
         let memory = rest::Memory::new(options.max_memory_bytes);
-        let server = tokio::spawn(rest::serve_within(memory.clone(), listener, app, options, shutdown));
-        World { address, clock, entropy, target, engine, memory, stop: Some(stop), server }
+        let server = tokio::spawn(rest::serve_within(memory.clone(), listener, app.clone(), options, shutdown));
+        World { address, clock, entropy, target, engine, store, app, memory, stop: Some(stop), server }
     }
 
     /// The same engine behind a new server that enforces the retry standard.

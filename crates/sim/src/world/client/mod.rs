@@ -2,6 +2,7 @@
 
 mod call;
 mod follow_up;
+mod records;
 mod submit;
 
 use std::sync::{Arc, Mutex};
@@ -16,6 +17,7 @@ use crate::executor::WORLD;
 use crate::plan::{Errand, NAMED, SHIFTING, base};
 use crate::random::Random;
 pub(super) use call::{Answer, Caller};
+pub(super) use records::run as use_record;
 
 /// Registers the world's policies, and retries until it has worked.
 pub(super) async fn set_up(world: Arc<World>) {

@@ -96,8 +96,7 @@ fn taken(writer: &mut Writer, prepared: &EncodedTask) -> Result<Option<Submitted
     let task = &prepared.new.task;
     let owner = by_key(writer, &task.lane.tenant, &task.idempotency_key, prepared.key)?;
     Ok(owner.map(|owner| match owner {
-        Owner::Task(owner, fingerprint) if fingerprint == prepared.new.fingerprint => Submitted::Replayed(owner),
-        Owner::Task(owner, _) => Submitted::KeyReused(owner.id),
+        Owner::Task(owner, stored) => rules::resubmitted(owner, stored, prepared.new.fingerprint),
         Owner::Damaged(id, _) => Submitted::KeyUnreadable(id),
     }))
 }

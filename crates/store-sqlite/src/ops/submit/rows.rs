@@ -85,7 +85,7 @@ fn insert_requests(connection: &Connection, rows: &[Row]) -> Result<(), SqliteEr
         values.put(&request.headers)?;
         values.put(&request.overrides)?;
         values.put(&request.labels)?;
-        values.put(new.fingerprint.0)?;
+        values.put(new.fingerprint.to_bytes())?;
         values.put(EncodedBody(&new.request.body))
     })?;
     for Row { prepared, .. } in rows {

@@ -1,5 +1,6 @@
 //! Facts about submitting new tasks.
 
+use redrive_core::request::FingerprintVersion;
 use redrive_core::{PolicyId, Status, policy};
 
 use crate::conformance::samples::*;
@@ -186,4 +187,18 @@ pub(crate) async fn an_empty_call_is_an_empty_answer(store: &dyn Store) {
     assert_eq!(store.tasks().submit(Vec::new()).await.unwrap(), []);
     assert_eq!(claim_rooms(store, [], at(0)).await, crate::Claims::default());
     assert_eq!(store.tasks().settle(Vec::new()).await.unwrap(), []);
+}
+
+pub(crate) async fn a_key_whose_fingerprint_has_another_version_is_answered_with_it(store: &dyn Store) {
+    let mut old = task(1);
+    old.0.fingerprint.version = FingerprintVersion::V1;
+    keep(store, [old.clone()]).await;
+    let found = store.reads().by_key(acme(), old.0.task.idempotency_key.clone()).await.unwrap().unwrap();
+    assert_eq!(found.1, old.0.fingerprint);
+    let mut again = task(4).key("key-1");
+    again.0.fingerprint.version = FingerprintVersion::V1;
+    let answers = submit(store, [task(2).key("key-1"), task(3).key("key-1").body("other"), again]).await;
+    let stored = Box::new(found.0);
+    let other_version = Submitted::KeyOfVersion(stored.clone(), found.1);
+    assert_eq!(answers, [other_version.clone(), other_version, Submitted::Replayed(stored)]);
 }

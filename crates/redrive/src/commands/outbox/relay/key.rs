@@ -29,8 +29,8 @@ impl Keys {
     }
 
     fn of_parts(parts: &[&str]) -> Self {
-        let print = parts.iter().fold(Fingerprinter::default(), |print, part| print.part(part.as_bytes())).finish();
-        let digits: String = print.0[..BYTES].iter().map(|byte| format!("{byte:02x}")).collect();
+        let print = parts.iter().fold(Fingerprinter::default(), |print, part| print.part(part.as_bytes())).hash();
+        let digits: String = print[..BYTES].iter().map(|byte| format!("{byte:02x}")).collect();
         Keys { prefix: format!("outbox-{digits}-") }
     }
 }

@@ -1,0 +1,215 @@
+//! The store that forgets, with what tests need to change about it: it can be shared, with a clock of its own, and it can
+//! lose the body of a response.
+
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use redrive_core::idempotency::{Operation, Record, RecordKey, Reserved};
+use redrive_core::{TaskId, TenantId, Timestamp};
+use redrive_engine::clock::Clock;
+use redrive_store::memory::{MemorySharedGuards, MemoryStore};
+use redrive_store::*;
+
+use super::ManualClock;
+
+pub(crate) struct TestStore {
+    inner: MemoryStore,
+    peers: Option<Peers>,
+    /// How many of the next changes are refused because a body is gone.
+    bodies_gone: AtomicUsize,
+    /// How the answer to the next reservations is lost after they were stored.
+    lost_answer: Mutex<Option<LostAnswer>>,
+    /// How often a single record was read.
+    record_reads: AtomicUsize,
+}
+
+/// How a store reports that it does not know whether a commit was made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum LostAnswer {
+    /// As one error of the call.
+    Whole,
+    /// As an error of each item.
+    EachItem,
+}
+
+/// What makes a store a shared one.
+struct Peers {
+    clock: Arc<ManualClock>,
+    ahead_ms: AtomicI64,
+    guards: MemorySharedGuards,
+}
+
+impl TestStore {
+    pub(crate) fn new(clock: &Arc<ManualClock>, is_shared: bool) -> Arc<Self> {
+        let peers =
+            || Peers { clock: clock.clone(), ahead_ms: AtomicI64::new(0), guards: MemorySharedGuards::default() };
+        Arc::new(TestStore {
+            inner: MemoryStore::new(),
+            peers: is_shared.then(peers),
+            bodies_gone: AtomicUsize::new(0),
+            lost_answer: Mutex::default(),
+            record_reads: AtomicUsize::new(0),
+        })
+    }
+
+    /// Stores the next reservations and loses the answer.
+    pub(crate) fn lose_answer(&self, how: LostAnswer) {
+        *self.lost_answer.lock().unwrap() = Some(how);
+    }
+
+    /// How often a single record was read.
+    pub(crate) fn record_reads(&self) -> usize {
+        self.record_reads.load(Ordering::Relaxed)
+    }
+
+    /// Sets the clock of a shared store this far ahead.
+    pub(crate) fn set_ahead(&self, millis: i64) {
+        self.peers.as_ref().unwrap().ahead_ms.store(millis, Ordering::Relaxed);
+    }
+
+    /// Refuses the next changes of records because a body is gone.
+    pub(crate) fn lose_bodies(&self, times: usize) {
+        self.bodies_gone.store(times, Ordering::Relaxed);
+    }
+}
+
+#[async_trait]
+impl Store for TestStore {
+    fn tasks(&self) -> &dyn Tasks {
+        &self.inner
+    }
+
+    fn upkeep(&self) -> &dyn Upkeep {
+        &self.inner
+    }
+
+    fn reads(&self) -> &dyn Reads {
+        &self.inner
+    }
+
+    fn policies(&self) -> &dyn Policies {
+        &self.inner
+    }
+
+    fn blobs(&self) -> &dyn Blobs {
+        &self.inner
+    }
+
+    fn records(&self) -> &dyn Records {
+        self
+    }
+
+    fn controls(&self) -> &dyn LaneControls {
+        &self.inner
+    }
+
+    fn guard_states(&self) -> Option<&dyn GuardStates> {
+        self.inner.guard_states().filter(|_| self.peers.is_none())
+    }
+
+    fn health(&self) -> &dyn Health {
+        &self.inner
+    }
+
+    fn shared(&self) -> Option<&dyn SharedStore> {
+        self.peers.as_ref().map(|peers| peers as &dyn SharedStore)
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.peers.is_none()
+    }
+
+    async fn close(&self) {
+        self.inner.close().await;
+    }
+}
+
+#[async_trait]
+impl Records for TestStore {
+    async fn reserve(&self, reservations: Vec<Reservation>, now: Timestamp) -> Result<Answers<Reserved>, Error> {
+        let lost = self.lost_answer.lock().unwrap().take();
+        let answers = self.inner.reserve(reservations, now).await?;
+        let error = || Error::Unavailable("the connection was lost".into());
+        match lost {
+            None => Ok(answers),
+            Some(LostAnswer::Whole) => Err(error()),
+            Some(LostAnswer::EachItem) => Ok(answers.iter().map(|_| Err(error())).collect()),
+        }
+    }
+
+    async fn change(&self, changes: Vec<RecordChange>, now: Timestamp) -> Result<Answers<RecordChanged>, Error> {
+        let is_lost = |left: usize| left.checked_sub(1);
+        if self.bodies_gone.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_lost).is_ok() {
+            return Ok(changes.iter().map(|_| Ok(RecordChanged::BodyGone)).collect());
+        }
+        self.inner.change(changes, now).await
+    }
+
+    async fn read(&self, key: RecordKey, now: Timestamp) -> Result<Option<Record>, Error> {
+        self.record_reads.fetch_add(1, Ordering::Relaxed);
+        self.inner.read(key, now).await
+    }
+
+    async fn list(&self, query: RecordQuery) -> Result<RecordPage, Error> {
+        Records::list(&self.inner, query).await
+    }
+
+    async fn delete(&self, key: RecordKey, seen: Option<SeenRecord>, now: Timestamp) -> Result<DeletedRecord, Error> {
+        Records::delete(&self.inner, key, seen, now).await
+    }
+
+    async fn counts(
+        &self,
+        tenant: TenantId,
+        after: Option<Operation>,
+        limit: usize,
+        most: u32,
+    ) -> Result<Vec<OperationCounts>, Error> {
+        Records::counts(&self.inner, tenant, after, limit, most).await
+    }
+
+    async fn clean(&self, now: Timestamp, limit: usize) -> Result<usize, Error> {
+        Records::clean(&self.inner, now, limit).await
+    }
+}
+
+#[async_trait]
+impl SharedStore for Peers {
+    async fn next_news(&self) -> Vec<News> {
+        std::future::pending().await
+    }
+
+    async fn heartbeat(&self, _: Heartbeat, _: Timestamp) -> Result<(), Error> {
+        Ok(())
+    }
+
+    async fn time(&self) -> Result<Timestamp, Error> {
+        let ahead = self.ahead_ms.load(Ordering::Relaxed);
+        Ok(Timestamp::from_millis(self.clock.now().as_millis().saturating_add_signed(ahead)))
+    }
+
+    async fn leave(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    async fn nodes(&self) -> Result<Vec<Node>, Error> {
+        Ok(Vec::new())
+    }
+
+    async fn claim_known(&self, _: ClaimKnownRequest) -> Result<Vec<ClaimedTask>, Error> {
+        Ok(Vec::new())
+    }
+
+    async fn waiting(&self, _: Option<(TenantId, TaskId)>, _: usize) -> Result<Vec<PendingTask>, Error> {
+        Ok(Vec::new())
+    }
+
+    async fn blob_storage_id(&self, mine: Option<BlobStorageId>) -> Result<Option<BlobStorageId>, Error> {
+        Ok(mine)
+    }
+
+    fn guards(&self) -> &dyn SharedGuards {
+        &self.guards
+    }
+}
