@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod alerts;
 pub mod attempt;
 pub mod backoff;
 pub mod body;
@@ -16,6 +17,7 @@ pub mod date;
 pub mod decide;
 pub mod duration;
 pub mod guards;
+pub mod health;
 pub mod id;
 pub mod idempotency;
 pub mod jitter;

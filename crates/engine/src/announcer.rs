@@ -9,6 +9,8 @@
 //! - periodically on a shared store, for notes that other processes left;
 //! - on an exclusive store otherwise only after a doubt: an idle engine does not query the store.
 //!
+//! If alerts go to people (`AlertRelay`), they are confirmed only once a notification is durable.
+//!
 //! An alert may be raised twice (a crash between alert and confirmation). It is never lost.
 
 use std::sync::Arc;
@@ -28,6 +30,8 @@ const GRACE: Duration = Duration::from_secs(30);
 /// The time between two looks on a shared store, and between a doubt and the look that resolves it. Longer than
 /// [`GRACE`], so that a dead letter in doubt is old enough to be found.
 const LOOK_AFTER: Duration = Duration::from_secs(60);
+/// How long a stop waits until the dead letters so far are told of.
+const RELAY_AT_STOP: Duration = Duration::from_secs(3);
 /// The wait before a call that the store refused is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -118,13 +122,28 @@ pub(crate) async fn run(shared: Arc<EngineState>, mut unconfirmed: Unconfirmed) 
             () = shared.alerts.doubt.notified(), if next_look.is_none() => {
                 next_look = Some(shared.clock.elapsed() + LOOK_AFTER);
             }
-            _ = unconfirmed.recv_many(&mut batch, step) => confirm(&shared, std::mem::take(&mut batch)).await,
+            _ = unconfirmed.recv_many(&mut batch, step) => {
+                // Everything that is queued now was announced before, so that one wait is enough for all of it.
+                let mut queued = unconfirmed.len();
+                if !is_relayed(&shared).await {
+                    continue;
+                }
+                confirm(&shared, std::mem::take(&mut batch)).await;
+                while queued > 0 {
+                    let more: Vec<RaisedAlert> =
+                        std::iter::from_fn(|| unconfirmed.try_recv().ok()).take(queued.min(step)).collect();
+                    queued = if more.is_empty() { 0 } else { queued - more.len() };
+                    confirm(&shared, more).await;
+                }
+            }
         }
     }
     while let Ok(announced) = unconfirmed.try_recv() {
         batch.push(announced);
     }
-    confirm(&shared, batch).await;
+    if !batch.is_empty() && is_relayed(&shared).await {
+        confirm(&shared, batch).await;
+    }
 }
 
 /// Looks once for notes that are old enough. Returns the wait before the next try if it failed.
@@ -148,7 +167,9 @@ async fn look(shared: &EngineState, ended_before: Timestamp) -> Result<(), Error
         let is_last = left.len() < step;
         if !left.is_empty() {
             shared.events.report(Report::AlertsFound(left.len()));
-            confirm(shared, left.iter().map(announced).collect()).await;
+            if is_relayed(shared).await {
+                confirm(shared, left.iter().map(announced).collect()).await;
+            }
         }
         // Alerts that could not be confirmed would be found and raised again and again.
         if is_last || shared.phase() >= Phase::Confirming {
@@ -170,6 +191,22 @@ async fn confirm(shared: &EngineState, dead_letters: Vec<RaisedAlert>) {
             () = shared.reached(Phase::Confirming) => return,
             () = shared.clock.sleep(PAUSE) => {}
         }
+    }
+}
+
+/// Waits until the dead letters so far are told of. Returns false if the engine stops before: their notes stay, and the next
+/// process raises their alerts again.
+async fn is_relayed(shared: &EngineState) -> bool {
+    let Some(relay) = &shared.alert_relay else { return true };
+    tokio::select! {
+        biased;
+        () = relay.relayed(false) => return true,
+        () = shared.reached(Phase::Confirming) => {}
+    }
+    tokio::select! {
+        biased;
+        () = relay.relayed(true) => true,
+        () = shared.clock.sleep(RELAY_AT_STOP) => false,
     }
 }
 

@@ -10,6 +10,7 @@ use redrive_store::{ClaimedTask, LeaseTerms, Store};
 use tokio::sync::Notify;
 
 use crate::abandoned_leases::AbandonedLeases;
+use crate::alert_relay::AlertRelay;
 use crate::announcer::Alerts;
 use crate::bodies::Bodies;
 use crate::common_clock::CommonClock;
@@ -56,6 +57,7 @@ pub(crate) struct EngineState {
     pub(crate) missed_work: MissedWork,
     pub(crate) abandoned_leases: Arc<AbandonedLeases>,
     pub(crate) alerts: Alerts,
+    pub(crate) alert_relay: Option<Arc<dyn AlertRelay>>,
     pub(crate) awaited_retries: AwaitedRetries,
     pub(crate) unread: ThrottledReport,
     /// Held while the controls of lanes are read and applied, or changed.

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::guards::{self, Controls};
-use redrive_core::{Dependency, Lane, Status, Task, TaskId, TenantId, Timestamp};
+use redrive_core::{Answer, Dependency, Lane, Status, Task, TaskId, TenantId, Timestamp};
 use redrive_store::{
     Backlog, BringForwardOutcome, CancelOutcome, Error, Liveness, Node, ReplayOutcome, Store, Submitted, TaskDetail,
 };
 use tokio::sync::{Notify, oneshot};
 
+use crate::alert_relay::AlertRelay;
 use crate::announcer::Alerts;
 use crate::bodies::Bodies;
 use crate::clock::Sleep;
@@ -34,7 +35,7 @@ use crate::submit::{self, ValidatedTask};
 use crate::suppressor::{self, AwaitedRetries};
 use crate::task_ids::TaskIds;
 use crate::throttled_report::ThrottledReport;
-use crate::transport::Transport;
+use crate::transport::{Outbound, SendError, Transport};
 use crate::waiters::Waiters;
 use crate::watch::Watch;
 use crate::{announcer, claimer, cleaner, collector, guard_exchange, guard_upkeep, lane_scan, peers, rescuer};
@@ -42,8 +43,8 @@ use crate::{announcer, claimer, cleaner, collector, guard_exchange, guard_upkeep
 /// How often a caller that waits for a task's end reads a store that other processes write to.
 const LOOK_AFTER: Duration = Duration::from_millis(500);
 
-/// How long the report of a lane waits for its backlog.
-const BACKLOG_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a report waits for the store's counts.
+const COUNT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long a stop waits for the store once the attempts have been given up.
 const LAST_CALLS: Duration = Duration::from_secs(5);
@@ -65,6 +66,8 @@ pub struct Parts {
     pub bodies: Option<Arc<dyn Bodies>>,
     /// Receivers of events, beside the log.
     pub sinks: Vec<Arc<dyn Sink>>,
+    /// Tells people of dead letters. Without it, the event of a dead letter is its alert.
+    pub alert_relay: Option<Arc<dyn AlertRelay>>,
 }
 
 /// Why the engine did not start.
@@ -92,7 +95,7 @@ pub struct Handle {
 /// Starts the engine's loops.
 pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError> {
     options.validate()?;
-    let Parts { clock, entropy, spawner, store, transport, bodies, sinks } = parts;
+    let Parts { clock, entropy, spawner, store, transport, bodies, sinks, alert_relay } = parts;
     let events = Events::new(options.log, sinks);
     clock.begin(&*store, options.lease_margin).await?;
     let newest = store.upkeep().newest_task().await?;
@@ -111,6 +114,7 @@ pub async fn start(parts: Parts, options: Options) -> Result<Handle, StartError>
         started_at: clock.now(),
         abandoned_leases: Arc::default(),
         alerts,
+        alert_relay,
         awaited_retries: AwaitedRetries::default(),
         unread: ThrottledReport::default(),
         changing_controls: tokio::sync::Mutex::new(()),
@@ -293,12 +297,24 @@ impl Handle {
     /// How many pending tasks these lanes have in the store, in order, each number counted up to `most`; `None` if the store
     /// does not answer at the moment.
     pub async fn backlogs(&self, lanes: Vec<Lane>, most: u32) -> Option<Vec<Backlog>> {
-        let doing = "counting backlogs";
+        let now = self.now();
+        self.count("counting backlogs", self.shared.store.reads().backlogs(lanes, now, most)).await
+    }
+
+    /// How many retries of each of these lanes belong to tasks that were accepted before this moment, in order; of each lane the
+    /// `look_at` retries that are due first are looked at. `None` if the store does not answer at the moment.
+    pub async fn old_retries(&self, lanes: Vec<Lane>, accepted_before: Timestamp, look_at: u32) -> Option<Vec<u32>> {
+        let reads = self.shared.store.reads();
+        self.count("counting old retries", reads.old_retries(lanes, accepted_before, look_at)).await
+    }
+
+    /// The answer of a count; `None` if it fails or takes too long.
+    async fn count<T>(&self, doing: &'static str, count: impl Future<Output = Result<T, Error>>) -> Option<T> {
         let counted = tokio::select! {
             biased;
-            counted = self.shared.store.reads().backlogs(lanes, self.now(), most) => counted,
-            () = self.shared.clock.sleep(BACKLOG_TIMEOUT) => {
-                Err(Error::Unavailable(format!("no answer within {BACKLOG_TIMEOUT:?}")))
+            counted = count => counted,
+            () = self.shared.clock.sleep(COUNT_TIMEOUT) => {
+                Err(Error::Unavailable(format!("no answer within {COUNT_TIMEOUT:?}")))
             }
         };
         match &counted {
@@ -306,6 +322,11 @@ impl Handle {
             Err(error) => self.store_failed(doing, error),
         }
         counted.ok()
+    }
+
+    /// Sends a request once, at once and past the store, the lanes and their guards. Nothing of it is kept.
+    pub async fn send_directly(&self, outbound: Outbound) -> Result<Answer, SendError> {
+        self.shared.transport.send(outbound).await
     }
 
     /// What a pending task waits for; `None` if it is about to be sent.
@@ -330,6 +351,11 @@ impl Handle {
     /// How many lanes operators have set something for, of all tenants.
     pub fn controlled_lanes(&self) -> usize {
         self.shared.lanes.controlled()
+    }
+
+    /// How long an ended task is kept.
+    pub fn retention(&self) -> Duration {
+        self.shared.options.retention
     }
 
     /// The settings of the guards of every lane.

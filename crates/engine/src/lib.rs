@@ -23,6 +23,7 @@
 //! | `guard_upkeep` | restores the guards at the start, and has the store keep what changed |
 //! | `events` | typed events: the log is written from them |
 //! | `announcer` | raises the alert of every dead letter, at least once, whatever crashes |
+//! | `alert_relay` | what tells people of dead letters, before their alerts count as raised |
 //! | `rescuer` | takes over attempts whose lease expired |
 //! | `abandoned_leases` | the claims of this process that no attempt will settle any more |
 //! | `cleaner` | removes ended tasks after their retention |
@@ -41,6 +42,7 @@
 
 mod abandoned_leases;
 mod admission;
+mod alert_relay;
 mod announcer;
 mod attempt;
 pub mod bodies;
@@ -80,6 +82,7 @@ pub mod transport;
 mod waiters;
 mod watch;
 
+pub use alert_relay::{AlertRelay, Relaying};
 pub use common_clock::{ClockState, CommonClock};
 pub use handle::{Handle, Parts, StartError, start};
 pub use lanes::{AttemptCounts, LaneReport, Latencies, Waiting, WaitingFor};

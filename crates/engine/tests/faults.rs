@@ -275,6 +275,7 @@ async fn a_configuration_without_a_lease_margin_does_not_start() {
         transport: Arc::new(world::Wire(Arc::new(world::Scripted::new(clock)))),
         bodies: None,
         sinks: Vec::new(),
+        alert_relay: None,
     };
     let options = Options { lease_margin: Duration::ZERO, ..Options::default() };
     let error = redrive_engine::start(parts, options).await.err().unwrap().to_string();

@@ -38,6 +38,7 @@ impl World {
             transport: Arc::new(Silent),
             bodies: None,
             sinks: Vec::new(),
+            alert_relay: None,
         };
         let engine = redrive_engine::start(parts, Options::default()).await.expect("the engine starts");
         let tenant = TenantId::default_tenant();

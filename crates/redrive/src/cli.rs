@@ -4,10 +4,10 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    completions, config, dependencies, doctor, idempotency, inbox, lint, migrate, nodes, outbox, policies, send, serve,
-    simulate, tasks,
+    alerts, completions, config, dependencies, doctor, idempotency, inbox, lint, migrate, nodes, outbox, policies,
+    report, send, serve, simulate, tasks,
 };
-use crate::exit::{EXIT_CODES, Exit, LINT_EXIT_CODES, SIMULATE_EXIT_CODES, report};
+use crate::exit::{self, EXIT_CODES, Exit, LINT_EXIT_CODES, SIMULATE_EXIT_CODES};
 
 const ABOUT: &str = "Redrive: a durable retry service.\n\n\
     It stores HTTP requests and retries them until they are delivered or their attempts or time run out.";
@@ -52,6 +52,11 @@ enum Command {
     Lint(lint::Args),
     /// Simulate what retry policies do to a dependency during an outage
     Simulate(Box<simulate::Args>),
+    /// Report the health of deliveries in the last hour
+    Report(report::Args),
+    /// Show what fires, silence it, and test who is told
+    #[command(subcommand)]
+    Alerts(alerts::Command),
     /// List the nodes of the service
     Nodes(nodes::Args),
     /// Check whether a service is ready and report problems
@@ -97,7 +102,7 @@ pub fn main() -> Exit {
         Ok(cli) => run(cli),
         Err(error) => return usage(&error),
     };
-    done.unwrap_or_else(|error| report(&error, wants_json(&matches)))
+    done.unwrap_or_else(|error| exit::report(&error, wants_json(&matches)))
 }
 
 fn wants_json(matches: &ArgMatches) -> bool {
@@ -116,6 +121,8 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Inbox(command) => inbox::run(command),
         Command::Lint(args) => lint::run(&args),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Report(args) => report::run(args),
+        Command::Alerts(command) => alerts::run(command),
         Command::Nodes(args) => nodes::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Outbox(command) => outbox::run(command),

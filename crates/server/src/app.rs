@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_core::health::Thresholds;
 use redrive_engine::Handle;
 use tokio::sync::Semaphore;
 
+use crate::alerts::{self, Alerts};
+use crate::health_windows::HealthWindows;
 use crate::idempotency;
 use crate::metrics::Metrics;
 use crate::standard::Standard;
@@ -37,6 +40,12 @@ pub struct App {
     pub record_waiters: Arc<idempotency::Waiters>,
     /// Counts the engine's events: the same value is one of its sinks.
     pub metrics: Arc<Metrics>,
+    /// Counts the tasks that ended in the last hour: the same value is one of the engine's sinks.
+    pub health: Arc<HealthWindows>,
+    /// What the figures of health mean.
+    pub thresholds: Thresholds,
+    /// What fires and has fired: the same value is one of the engine's sinks, and its relay of alerts.
+    pub alerts: Arc<Alerts>,
     /// The name of this process among those over one store.
     pub node: String,
 }
@@ -54,6 +63,9 @@ impl App {
             totals: Arc::default(),
             record_waiters: Arc::default(),
             metrics: Arc::default(),
+            health: Arc::default(),
+            thresholds: Thresholds::default(),
+            alerts: Alerts::new(alerts::Settings::default()),
             node: String::new(),
         }
     }

@@ -5,8 +5,10 @@
 //! | [`operations`] | the operations, one file each, over the engine's handle |
 //! | [`wire`] | the JSON documents of requests and answers, and their schemas |
 //! | [`Caller`] | who calls an operation: a tenant and a name |
+//! | [`alerts`] | what the service tells people about by itself: rules, sinks, silences |
 //! | [`idempotency`] | settings, counters and waiting callers of idempotency records |
 //! | `intake` | validates submissions and reservations, and makes values of them that the engine and the store accept |
+//! | [`HealthWindows`] | counts the tasks that ended in the last hour, for the health report |
 //! | [`metrics`] | what Prometheus reads: counts of the engine's events, and readings of its state |
 //! | `percent` | strict percent-decoding |
 //! | `standard` | which rules of the retry standard a policy breaks, and whether that is refused |
@@ -17,8 +19,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod alerts;
 mod app;
 mod caller;
+mod health_windows;
 pub mod idempotency;
 mod intake;
 pub mod metrics;
@@ -31,6 +35,7 @@ pub mod wire;
 
 pub use app::{App, Limits};
 pub use caller::Caller;
+pub use health_windows::HealthWindows;
 pub use operation_error::OperationError;
 pub use rest::serve;
 pub use standard::Standard;

@@ -115,6 +115,23 @@ pub enum OperationError {
         /// The most that are allowed.
         most: usize,
     },
+    /// There is no such silence.
+    #[error("there is no silence {0:?}, or it has ended")]
+    NoSuchSilence(String),
+    /// There are very many silences already.
+    #[error("there are {most} silences already; end what is not needed first")]
+    TooManySilences {
+        /// The most that are allowed.
+        most: usize,
+    },
+    /// There is no such sink of alerts.
+    #[error("there is no sink {name:?}; {}", if names.is_empty() { "none is configured".into() } else { format!("there are: {names}") })]
+    NoSuchSink {
+        /// The name that was given.
+        name: String,
+        /// Those that are configured.
+        names: String,
+    },
     /// The circuit breaker is turned off.
     #[error("the circuit breaker is turned off on this server; pause the dependency instead")]
     BreakerOff,

@@ -266,6 +266,11 @@ impl Reads for PostgresStore {
             .map_err(|failure| failure.into_error("counting the pending tasks of lanes"))
     }
 
+    async fn old_retries(&self, lanes: Vec<Lane>, accepted_before: Timestamp, look_at: u32) -> Result<Vec<u32>, Error> {
+        read!(self.pool, |connection| ops::backlogs::old_retries(connection, &lanes, accepted_before, look_at))
+            .map_err(|failure| failure.into_error("counting the old retries of lanes"))
+    }
+
     async fn attempts(
         &self,
         tenant: TenantId,

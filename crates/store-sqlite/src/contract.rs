@@ -151,6 +151,14 @@ impl Reads for SqliteStore {
             .await
     }
 
+    async fn old_retries(&self, lanes: Vec<Lane>, accepted_before: Timestamp, look_at: u32) -> Result<Vec<u32>, Error> {
+        self.readers
+            .run("counting the old retries of lanes", move |reader| {
+                lanes.iter().map(|lane| ops::backlog::old_retries(reader, lane, accepted_before, look_at)).collect()
+            })
+            .await
+    }
+
     async fn attempts(
         &self,
         tenant: TenantId,

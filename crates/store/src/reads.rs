@@ -31,6 +31,10 @@ pub trait Reads: Send + Sync {
     /// tasks, so the cost does not depend on the backlog. Rows are not read: one that cannot be read may be counted.
     async fn backlogs(&self, lanes: Vec<Lane>, now: Timestamp, most: u32) -> Result<Vec<Backlog>, Error>;
 
+    /// How many retries of each of these lanes belong to tasks that were accepted before this moment, in order. Of each lane
+    /// the `look_at` retries that are due first are looked at, along the index of due tasks. Rows are not read.
+    async fn old_retries(&self, lanes: Vec<Lane>, accepted_before: Timestamp, look_at: u32) -> Result<Vec<u32>, Error>;
+
     /// A task's attempts with a number above `after`, ascending, at most `limit`; `None` if the task does not exist.
     async fn attempts(
         &self,

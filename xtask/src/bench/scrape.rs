@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::batches;
+use super::deliveries::NUMBER_DIGITS;
 use super::world::{Variant, World};
 use crate::stats::Spread;
 
@@ -39,9 +40,14 @@ pub struct Scrapes {
 pub fn measure(world: &World, variant: Variant, dependencies: u64) -> Result<Scrapes> {
     let service = world.start(variant)?;
     world.deliveries.reset();
+    let target = format!("http://{}/", world.target.address());
     batches::submit(&service, dependencies, |number| {
-        json!({ "targetUrl": format!("http://{}/", world.target.address()), "dependency": format!("dependency-{number}") })
-            .to_string()
+        json!({
+            "targetUrl": target,
+            "body": format!("{number:0width$}", width = NUMBER_DIGITS),
+            "dependency": format!("dependency-{number}"),
+        })
+        .to_string()
     })?;
     service.wait_until_settled(variant, world, dependencies, 0)?;
     let address = *service.addresses().first().context("a service without an address")?;

@@ -263,6 +263,7 @@ passed_on! {
         list(query: TaskQuery) -> TaskPage;
         counts(tenant: TenantId) -> Counts;
         backlogs(lanes: Vec<Lane>, now: Timestamp, most: u32) -> Vec<Backlog>;
+        old_retries(lanes: Vec<Lane>, accepted_before: Timestamp, look_at: u32) -> Vec<u32>;
         attempts(tenant: TenantId, id: TaskId, after: u32, limit: usize) -> Option<Vec<Attempt>>;
     }
     Policies {

@@ -127,6 +127,7 @@ impl World {
             transport: Arc::new(Wire(dependency.clone())),
             bodies: None,
             sinks: vec![events.clone()],
+            alert_relay: None,
         };
         let engine = redrive_engine::start(parts, options.clone()).await.unwrap();
         let default = PolicyId::default_policy();

@@ -1,5 +1,6 @@
 //! One file per command: its arguments, its examples, what it does.
 
+pub(crate) mod alerts;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod connection;
@@ -10,10 +11,12 @@ pub(crate) mod inbox;
 pub(crate) mod lint;
 mod listing;
 pub(crate) mod migrate;
+mod moment;
 pub(crate) mod nodes;
 pub(crate) mod outbox;
 mod pairs;
 pub(crate) mod policies;
+pub(crate) mod report;
 pub(crate) mod send;
 pub(crate) mod serve;
 pub(crate) mod simulate;
@@ -21,3 +24,4 @@ mod sources;
 pub(crate) mod tasks;
 
 pub(crate) use connection::Connection;
+pub(crate) use moment::parse_moment;

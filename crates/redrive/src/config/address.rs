@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address(String);
 
-const HIDDEN: &str = "***";
+pub(super) const HIDDEN: &str = "***";
 
 /// What the address of a PostgreSQL looks like.
 pub(crate) const POSTGRES: &str = "postgres://user:password@host:5432/database";

@@ -5,7 +5,7 @@ use std::time::Duration;
 use redrive_store_postgres::connect;
 use redrive_transport::HttpTransport;
 
-use super::{Loaded, Problem, Setting, StoreKind, guards, idempotency};
+use super::{Loaded, Problem, Setting, StoreKind, alerts, guards, idempotency};
 
 /// The problems of the configuration as a whole.
 pub(super) fn problems(loaded: &Loaded) -> Vec<Problem> {
@@ -37,6 +37,7 @@ pub(super) fn problems(loaded: &Loaded) -> Vec<Problem> {
     }
     problems.extend(guards::problems(config).into_iter().map(|(key, wrong)| about(loaded, key, wrong)));
     problems.extend(idempotency::problems(config).into_iter().map(|(key, wrong)| about(loaded, key, wrong)));
+    problems.extend(alerts::problems(config).into_iter().map(|(key, wrong)| about(loaded, key, wrong)));
     let largest = config.api.max_memory_bytes / 8;
     if config.limits.body_bytes > largest {
         let wrong = format!(

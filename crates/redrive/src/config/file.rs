@@ -6,7 +6,7 @@ use redrive_standard::nearest;
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
-use super::given::Given;
+use super::given::{FRACTION, Given};
 use super::load::{GivenValue, Layer};
 use super::{Origin, Problem, SETTINGS, Setting};
 
@@ -74,7 +74,7 @@ impl Reader<'_> {
                     items.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect();
                 texts.map_or_else(|| other("a list of something else"), Given::Many)
             }
-            DeValue::Float(_) => other("a fraction"),
+            DeValue::Float(_) => other(FRACTION),
             DeValue::Boolean(truth) => Given::Truth(*truth),
             DeValue::Datetime(_) => other("a date"),
             DeValue::Table(table) => Given::Section(

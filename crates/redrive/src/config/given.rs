@@ -34,6 +34,9 @@ pub(super) enum Given {
     },
 }
 
+/// The TOML type of a number with a fraction.
+pub(super) const FRACTION: &str = "a fraction";
+
 /// What was expected instead, as a sentence.
 pub(super) type Expected = String;
 
@@ -60,6 +63,18 @@ impl Given {
     pub(super) fn number(&self, allowed: RangeInclusive<u32>) -> Result<u32, Expected> {
         let count = self.count(*allowed.start() as usize..=*allowed.end() as usize)?;
         u32::try_from(count).map_err(|_| format!("must be at most {}", allowed.end()))
+    }
+
+    /// A number that is not negative, with or without a fraction.
+    pub(super) fn fraction(&self) -> Result<f64, Expected> {
+        let number = match self {
+            Given::Whole(number) => Some(*number as f64),
+            Given::Plain(text) => text.trim().parse().ok(),
+            Given::Other { kind: FRACTION, written } => written.replace('_', "").parse().ok(),
+            _ => None,
+        };
+        let is_valid = |number: &f64| number.is_finite() && *number >= 0.0;
+        number.filter(is_valid).ok_or_else(|| "must be a number of at least 0".into())
     }
 
     pub(super) fn duration(&self, allowed: RangeInclusive<Duration>) -> Result<Duration, Expected> {

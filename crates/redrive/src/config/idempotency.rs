@@ -13,18 +13,16 @@
 //!
 //! As words these are `create-payment=financial:30d` and `billing=14d`.
 
-use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use redrive_core::{Consumer, OperationName};
 use redrive_server::Standard;
 use redrive_server::idempotency::{OperationSettings, Settings};
-use toml::Value;
 
 use super::given::{Expected, Given};
-use super::value::{duration, text};
+use super::named::{Name, each, words};
+use super::value::duration;
 use super::{Config, Setting, duration_text};
 
 /// The retentions that can be configured.
@@ -109,11 +107,6 @@ pub(super) const CONSUMERS: Setting = Setting {
     },
 };
 
-/// A name that is a key of a map.
-trait Name: Sized + Ord + Display {
-    fn read(text: &str) -> Result<Self, Expected>;
-}
-
 impl Name for OperationName {
     fn read(text: &str) -> Result<Self, Expected> {
         OperationName::try_new(text).map_err(|invalid| format!("the operation {text:?} {invalid}"))
@@ -124,39 +117,6 @@ impl Name for Consumer {
     fn read(text: &str) -> Result<Self, Expected> {
         Consumer::try_new(text).map_err(|invalid| format!("the consumer {text:?} {invalid}"))
     }
-}
-
-/// A map that was given as words NAME=VALUE, or as a section for each name.
-fn each<N: Name, T>(
-    given: &Given,
-    word: impl Fn(&str) -> Result<T, Expected>,
-    section: impl Fn(&[(String, Given)]) -> Result<T, Expected>,
-) -> Result<BTreeMap<N, T>, Expected> {
-    let pairs: Vec<(N, T)> = match given {
-        Given::Section(sections) => sections
-            .iter()
-            .map(|(name, fields)| match fields {
-                Given::Section(fields) => {
-                    let value = section(fields).map_err(|wrong| format!("{name}.{wrong}"))?;
-                    Ok((N::read(name)?, value))
-                }
-                _ => Err(format!("{name} must be a section")),
-            })
-            .collect::<Result<_, Expected>>()?,
-        other => other.words(|text| {
-            let (name, value) = text.split_once('=').ok_or_else(|| format!("{text:?} must be NAME=VALUE"))?;
-            let value = word(value).map_err(|wrong| format!("the value of {name} {wrong}"))?;
-            Ok((N::read(name)?, value))
-        })?,
-    };
-    let mut map = BTreeMap::new();
-    for (name, value) in pairs {
-        let again = format!("{name} must be given only once");
-        if map.insert(name, value).is_some() {
-            return Err(again);
-        }
-    }
-    Ok(map)
 }
 
 fn read_operation(value: &str) -> Result<OperationSettings, Expected> {
@@ -209,10 +169,6 @@ fn operation_word(name: &OperationName, own: &OperationSettings) -> Option<Strin
     }
 }
 
-fn words(words: impl Iterator<Item = String>) -> Value {
-    Value::Array(words.map(|word| text(&word)).collect())
-}
-
 /// The settings that the retry standard does not allow where it is enforced: each with its key and what would be right.
 pub(super) fn problems(config: &Config) -> Vec<(&'static str, String)> {
     let Settings { retention, financial_retention, inbox_window, operations, consumers, .. } = &config.idempotency;
@@ -241,6 +197,8 @@ pub(super) fn problems(config: &Config) -> Vec<(&'static str, String)> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     const DAY: Duration = Duration::from_secs(86_400);

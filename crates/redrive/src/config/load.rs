@@ -1,8 +1,8 @@
 //! Merges the layers: default, file, environment, flags; each overrides the one before.
 
-use super::address::masked;
+use super::address::{HIDDEN, masked};
 use super::given::Given;
-use super::{Config, Environment, Flags, Origin, Problem, SETTINGS, Setting, cross_check, file, open_files};
+use super::{Config, Environment, Flags, Origin, Problem, SETTINGS, Setting, alerts, cross_check, file, open_files};
 
 /// The values of one source.
 #[derive(Debug, Clone, Default)]
@@ -89,12 +89,20 @@ impl Loaded {
                     }
                 }
                 Err(wrong) => {
-                    // What was given may be an address with a password in it.
-                    let about = Some((setting.key.to_owned(), masked(&given.to_string())));
+                    let about = Some((setting.key.to_owned(), shown(setting, &given)));
                     self.problems.push(Problem { origin, about, wrong });
                 }
             }
         }
+    }
+}
+
+/// A value that was given, without the secrets that may be in it.
+fn shown(setting: &Setting, given: &Given) -> String {
+    match setting.key {
+        // The whole address of a sink may be a secret.
+        key if key == alerts::SINKS.key => HIDDEN.into(),
+        _ => masked(&given.to_string()),
     }
 }
 

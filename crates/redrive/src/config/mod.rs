@@ -8,6 +8,7 @@
 //! Not here: the flags of the client commands (`--server`); see `commands::connection`.
 
 mod address;
+mod alerts;
 mod cross_check;
 mod environment;
 mod example;
@@ -17,6 +18,7 @@ mod given;
 mod guards;
 mod idempotency;
 mod load;
+mod named;
 mod open_files;
 mod problem;
 mod settings;
@@ -80,6 +82,8 @@ pub struct Config {
     pub api: redrive_server::rest::Options,
     /// How long idempotency records are kept, and how long executions may take.
     pub idempotency: redrive_server::idempotency::Settings,
+    /// When alerts fire, and who is told.
+    pub alerts: redrive_server::alerts::Settings,
     /// What is done about policies that break the retry standard.
     pub standard: redrive_server::Standard,
 }
@@ -149,6 +153,7 @@ impl Default for Config {
             limits: redrive_server::Limits::default(),
             api: redrive_server::rest::Options::default(),
             idempotency: redrive_server::idempotency::Settings::default(),
+            alerts: redrive_server::alerts::Settings::default(),
             standard: redrive_server::Standard::default(),
         }
     }

@@ -13,7 +13,7 @@ use super::value::{
     bytes, count, duration, limit_inline, name_of, number, path, read_blobs, read_host_name, read_listen_url,
     read_log_level, read_node, read_schedule, read_secret_name, read_store, read_threads, show_store, text,
 };
-use super::{Config, LogFormat, Pooler, idempotency};
+use super::{Config, LogFormat, Pooler, alerts, idempotency};
 
 /// One setting.
 pub struct Setting {
@@ -59,7 +59,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 const YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// Every setting, in the order in which people see them.
-pub static SETTINGS: [Setting; 56] = [
+pub static SETTINGS: [Setting; 61] = [
     Setting {
         key: "listen",
         variable: "REDRIVE_LISTEN",
@@ -484,6 +484,11 @@ pub static SETTINGS: [Setting; 56] = [
     idempotency::INBOX_WINDOW,
     idempotency::OPERATIONS,
     idempotency::CONSUMERS,
+    alerts::WAIT,
+    alerts::INTERVAL,
+    alerts::REPEAT,
+    alerts::RULES,
+    alerts::SINKS,
     Setting {
         key: "transport.extra_ca",
         variable: "REDRIVE_TRANSPORT_EXTRA_CA",

@@ -24,11 +24,12 @@ use redrive_core::{PolicyId, TenantId, policy};
 use redrive_engine::bodies::Bodies;
 use redrive_engine::clock::SystemClock;
 use redrive_engine::events::Sink;
-use redrive_engine::{CommonClock, Handle, Parts, Presence};
+use redrive_engine::{AlertRelay, CommonClock, Handle, Parts, Presence};
+use redrive_server::alerts::{self, Alerts};
 use redrive_server::metrics::Metrics;
 use redrive_server::rest::HostName;
 use redrive_server::wire::Secrets;
-use redrive_server::{App, rest};
+use redrive_server::{App, HealthWindows, rest};
 use redrive_store::{Expected, Store};
 use redrive_transport::HttpTransport;
 use tokio::net::TcpListener;
@@ -51,6 +52,9 @@ const REPORT_EVERY: Duration = Duration::from_secs(1);
 /// How long attempts under way have when a part of the service has died.
 const DIE_WITHIN: Duration = Duration::from_secs(5);
 
+/// How long the sinks of alerts may take to be told of that.
+const TELL_WITHIN: Duration = Duration::from_secs(3);
+
 /// How long the store may take to close once it is not used any more.
 const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
@@ -69,7 +73,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<Exit> {
 
 async fn serve(config: Config) -> anyhow::Result<Exit> {
     let mut signals = Signals::install()?;
-    let (service, mut server) = tokio::select! {
+    let (mut service, mut server) = tokio::select! {
         started = Service::start(config) => started?,
         // Nothing has been accepted yet, so there is nothing to finish.
         signal = signals.next() => {
@@ -87,6 +91,12 @@ async fn serve(config: Config) -> anyhow::Result<Exit> {
             signals.end_at_next();
             service.die(&dead).await;
             anyhow::bail!("{dead} has died: what was accepted is durable, start the service again")
+        }
+        // It never ends by itself: it has panicked.
+        _ = &mut service.notifier => {
+            signals.end_at_next();
+            service.die("the notifier of alerts").await;
+            anyhow::bail!("the notifier of alerts has died: what was accepted is durable, start the service again")
         }
         ended = &mut server => {
             service.stop("the server ended", None).await;
@@ -111,7 +121,7 @@ async fn start_engine(
     config: &Config,
     store: Arc<dyn Store>,
     transport: HttpTransport,
-    metrics: Arc<Metrics>,
+    observers: &Observers,
 ) -> anyhow::Result<Handle> {
     let clock = SystemClock::start();
     if config.store == StoreKind::Sqlite {
@@ -137,7 +147,8 @@ async fn start_engine(
             None => transport,
         }),
         bodies: blobs.map(|blobs| blobs as Arc<dyn Bodies>),
-        sinks: config.metrics.then_some(metrics as Arc<dyn Sink>).into_iter().collect(),
+        sinks: observers.sinks(config),
+        alert_relay: observers.alerts.relays().then(|| observers.alerts.clone() as Arc<dyn AlertRelay>),
     };
     let engine = redrive_engine::start(parts, config.engine.clone()).await.context("cannot start the engine")?;
     // An existing policy stays as it is: it may have been changed.
@@ -145,6 +156,26 @@ async fn start_engine(
     let put = engine.policies().put(tenant, id, policy::Spec::default(), Expected::Absent).await;
     put.context("cannot store the default policy")?;
     Ok(engine)
+}
+
+/// What hears of the engine's events and is read by the server.
+struct Observers {
+    metrics: Arc<Metrics>,
+    health: Arc<HealthWindows>,
+    alerts: Arc<Alerts>,
+}
+
+impl Observers {
+    fn new(config: &Config) -> Self {
+        let alerts = Alerts::new(config.alerts.clone());
+        Observers { metrics: Arc::default(), health: Arc::default(), alerts }
+    }
+
+    fn sinks(&self, config: &Config) -> Vec<Arc<dyn Sink>> {
+        let metrics = config.metrics.then(|| self.metrics.clone() as Arc<dyn Sink>);
+        let others: [Arc<dyn Sink>; 2] = [self.health.clone(), self.alerts.clone()];
+        metrics.into_iter().chain(others).collect()
+    }
 }
 
 type Server = JoinHandle<Result<(), rest::Error>>;
@@ -160,22 +191,28 @@ fn host_names(config: &Config, address: SocketAddr) -> Vec<HostName> {
     config.host_names.iter().cloned().chain(more).collect()
 }
 
-fn start_server(
-    config: &Config,
-    (listener, address): (TcpListener, SocketAddr),
-    engine: Handle,
-    metrics: Arc<Metrics>,
-) -> (oneshot::Sender<()>, Server) {
-    let (stop, stopped) = oneshot::channel();
-    let app = Arc::new(App {
+/// What the operations work on.
+fn app(config: &Config, engine: Handle, observers: Observers) -> Arc<App> {
+    Arc::new(App {
         limits: config.limits.clone(),
         standard: config.standard,
         idempotency: config.idempotency.clone(),
         secrets: Secrets::and(config.secret_names.iter().cloned()),
-        metrics,
+        metrics: observers.metrics,
+        health: observers.health,
+        thresholds: config.alerts.thresholds(),
+        alerts: observers.alerts,
         node: config.node.as_ref().map(ToString::to_string).unwrap_or_default(),
         ..App::new(engine)
-    });
+    })
+}
+
+fn start_server(
+    config: &Config,
+    (listener, address): (TcpListener, SocketAddr),
+    app: Arc<App>,
+) -> (oneshot::Sender<()>, Server) {
+    let (stop, stopped) = oneshot::channel();
     let options = rest::Options {
         drain_timeout: config.engine.shutdown_grace,
         host_names: host_names(config, address),
@@ -206,6 +243,9 @@ struct Service {
     config: Config,
     store: Arc<dyn Store>,
     engine: Handle,
+    alerts: Arc<Alerts>,
+    /// The loop that tells the sinks of alerts.
+    notifier: JoinHandle<()>,
     stop_server: oneshot::Sender<()>,
 }
 
@@ -214,19 +254,30 @@ impl Service {
         open_files::raise_limit();
         let (listener, address) = bind(&config.listen).await?;
         let transport = HttpTransport::new(config.transport.clone()).context("cannot set up the transport")?;
+        if config.node.is_none() {
+            config.node = Some(store::node_name(&config.store)?);
+        }
         let store = store::open(&config).await?;
         config.engine.presence =
             Presence { version: env!("CARGO_PKG_VERSION").into(), address: host::reachable(address) };
-        let metrics = Arc::new(Metrics::default());
-        let engine = start_engine(&config, store.clone(), transport, metrics.clone()).await?;
-        let (stop_server, server) = start_server(&config, (listener, address), engine.clone(), metrics);
+        let observers = Observers::new(&config);
+        let engine = start_engine(&config, store.clone(), transport, &observers).await?;
+        let alerts = observers.alerts.clone();
+        let app = app(&config, engine.clone(), observers);
+        let notifier = tokio::spawn(alerts::run(app.clone()));
+        let (stop_server, server) = start_server(&config, (listener, address), app);
         greet(&config, blobs::location(&config)?.as_ref(), address);
-        Ok((Service { config, store, engine, stop_server }, server))
+        Ok((Service { config, store, engine, alerts, notifier, stop_server }, server))
     }
 
     /// Exits soon, because a part of the service has failed: attempts in progress get a moment to finish.
     async fn die(self, dead: &str) {
         tracing::error!(dead, "a part of the service has failed; exiting so that the supervisor restarts the process");
+        // While the engine still can; the sinks may be slow, and attempts in progress come first.
+        let told = tokio::time::timeout(TELL_WITHIN, self.alerts.tell_of_failure(dead)).await;
+        if told.is_err() {
+            tracing::warn!("the sinks of alerts could not be told in time");
+        }
         self.engine.drain();
         let ending = async {
             self.engine.stop().await;

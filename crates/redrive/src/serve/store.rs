@@ -53,7 +53,7 @@ fn with_schedule(config: &Config, store: Arc<PostgresStore>) -> anyhow::Result<A
 pub(crate) fn postgres_options(config: &Config, address: &Address) -> anyhow::Result<redrive_store_postgres::Options> {
     let node = match &config.node {
         Some(node) => node.clone(),
-        None => make_node()?,
+        None => node_name(&config.store)?,
     };
     Ok(redrive_store_postgres::Options {
         listen_url: config.postgres.listen_url.as_ref().map(|url| url.secret().to_owned()),
@@ -65,9 +65,12 @@ pub(crate) fn postgres_options(config: &Config, address: &Address) -> anyhow::Re
     })
 }
 
-/// A name that no other process has: the machine's, and something random.
-fn make_node() -> anyhow::Result<NodeId> {
+/// The name of a process that was given none: the machine's, with something random if other processes may use the store.
+pub(super) fn node_name(store: &StoreKind) -> anyhow::Result<NodeId> {
     let host: String = host::name().chars().take(NodeId::LIMIT - 10).collect();
+    if !matches!(store, StoreKind::Postgres(_)) {
+        return Ok(NodeId::try_new(&host).unwrap_or_else(|_| NodeId::this()));
+    }
     let random = rand::make_rng::<rand::rngs::SmallRng>().next_u32();
     NodeId::try_new(&format!("{host}-{random:08x}")).context("cannot generate a node name")
 }

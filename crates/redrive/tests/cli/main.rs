@@ -3,8 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, what is not there is a failure")]
 
+mod alerts;
 mod blob_storage;
 mod callers;
+mod canary;
 mod clock;
 mod completions;
 mod config;
@@ -17,9 +19,11 @@ mod lint;
 mod lists;
 mod log;
 mod metrics;
+mod ops;
 mod outbox;
 mod policies;
 mod record_kills;
+mod report;
 mod send;
 mod shutdown;
 mod simulate;

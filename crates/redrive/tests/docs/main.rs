@@ -237,6 +237,34 @@ fn the_commands_of_guards_show_what_is_printed() {
 }
 
 #[test]
+fn the_commands_of_alerts_test_a_sink_and_silence() {
+    let mut run = DocumentRun::new("docs/alerts.md");
+    let _sink = Target::listen(run.port("9000"));
+    run.setup("redrive serve --alert-sinks on-call=slack:http://127.0.0.1:9000/");
+    run.run_rest();
+}
+
+#[test]
+fn the_commands_of_operating_see_a_dependency_die_and_return() {
+    let mut run = DocumentRun::new("docs/operating.md");
+    // Long enough for the slowest machine.
+    run.setup("redrive serve --breaker-open 1h --breaker-longest-open 1h");
+    let dead = run.run_until("the dependency is dead");
+    run.run_block(&dead);
+    let alerts = run.run_until("alerts fire");
+    run.setup("until redrive alerts list | grep -q breaker-open; do sleep 0.05; done");
+    run.run_block(&alerts);
+    let returns = run.run_until("the dependency returns");
+    let _target = Target::listen(run.port("9000"));
+    run.run_block(&returns);
+    let delivered = run.run_until("all is delivered");
+    let count = "redrive tasks list --status SUCCEEDED --all --json | jq '.tasks | length'";
+    run.setup(&format!("until [ \"$({count})\" = 20 ]; do sleep 0.05; done"));
+    run.run_block(&delivered);
+    run.run_rest();
+}
+
+#[test]
 fn the_commands_of_simulate_show_what_is_printed() {
     DocumentRun::new("docs/simulate.md").run_rest();
 }

@@ -13,6 +13,7 @@
 //! | `backlog_cache` | the backlogs of the last seconds: counting them reads the store |
 //! | `process` | CPU time, memory and open files, from `/proc` |
 //! | `series` | the series of every metric, with their labels |
+//! | `dashboard` | a dashboard for Grafana |
 //! | `exposition` | OpenMetrics, and the older text format of Prometheus |
 //!
 //! Not here: what leads to an event (`redrive-engine`), logs.
@@ -21,6 +22,7 @@ mod backlog_cache;
 mod busiest;
 mod catalogue;
 mod counts;
+mod dashboard;
 mod exposition;
 mod histogram;
 mod process;
@@ -36,6 +38,7 @@ use redrive_engine::events::{Event, Sink};
 pub(crate) use backlog_cache::BacklogCache;
 pub use catalogue::reference;
 pub(crate) use counts::Snapshot;
+pub use dashboard::dashboard;
 pub(crate) use exposition::{Format, write};
 pub(crate) use readings::Readings;
 

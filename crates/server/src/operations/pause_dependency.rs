@@ -18,5 +18,6 @@ pub async fn pause_dependency(
     let (lane, note) = (lane(caller, dependency), note(app, caller, reason)?);
     check_room(app, &lane)?;
     app.engine.change_controls(lane.clone(), move |controls| controls.pause = Some(note.clone())).await?;
+    app.alerts.look_soon();
     report(app, &lane)
 }

@@ -187,13 +187,14 @@ fn tidy(schema: &mut Schema) {
 }
 
 impl Group {
-    pub(crate) const ALL: [Group; 7] = [
+    pub(crate) const ALL: [Group; 8] = [
         Group::Tasks,
         Group::Bodies,
         Group::Policies,
         Group::Dependencies,
         Group::Records,
         Group::Inboxes,
+        Group::Alerts,
         Group::Service,
     ];
 
@@ -205,6 +206,7 @@ impl Group {
             Group::Dependencies => "Dependencies",
             Group::Records => "Idempotency records",
             Group::Inboxes => "Inboxes",
+            Group::Alerts => "Alerts",
             Group::Service => "Service",
         }
     }
@@ -222,6 +224,9 @@ impl Group {
                  operations idempotent."
             }
             Group::Inboxes => "The events that consumers have seen, so that each is processed once.",
+            Group::Alerts => {
+                "What the service tells people about by itself, and what it does not tell them for a time."
+            }
             Group::Service => "Health, nodes and this reference.",
         }
     }

@@ -48,6 +48,7 @@ pub(crate) enum Group {
     Dependencies,
     Records,
     Inboxes,
+    Alerts,
     Service,
 }
 

@@ -5,6 +5,7 @@
 //!
 //! Not here: whether values are valid (`crate::intake`), status codes (`crate::rest`).
 
+mod alert;
 mod attempt;
 mod batch;
 mod cursor;
@@ -13,6 +14,7 @@ pub(crate) mod excerpt;
 mod finding;
 mod headers;
 mod health;
+mod health_report;
 mod inbox;
 mod labels;
 mod moment;
@@ -31,6 +33,7 @@ mod submission;
 mod task;
 mod text;
 
+pub use alert::{ShownAlert, ShownAlertList, ShownSilence, ShownSink, ShownSinkTest, SilenceInput};
 pub use attempt::{AttemptList, ShownAttempt};
 pub use batch::{BatchAnswer, BatchResult};
 pub use cursor::{AttemptNumber, Cursor};
@@ -38,6 +41,7 @@ pub use dependency::{DependencyList, DependencyState, LimitsInput, OpenInput, Pa
 pub use finding::{ShownFinding, ShownPermission};
 pub use headers::{ExactHeaders, HeaderFields, ShownHeaders};
 pub use health::Health;
+pub use health_report::{DependencyHealth, ShownFigure, ShownHealthReport};
 pub use inbox::{DuplicateEvent, EventBatch, EventBatchAnswer, EventInput, EventResult, NewEvent, ShownEvent};
 pub use moment::{Moment, NotAMoment};
 pub use node::{NodeList, ShownNode};

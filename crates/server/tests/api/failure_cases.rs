@@ -119,6 +119,7 @@ async fn started_over(directory: &Path, clock: &Arc<ManualClock>) -> App {
         transport: Arc::new(ScriptedTarget::default()),
         bodies: None,
         sinks: Vec::new(),
+        alert_relay: None,
     };
     App::new(redrive_engine::start(parts, redrive_engine::Options::default()).await.unwrap())
 }

@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods, reason = "these tests live on the machine's clock and runtime")]
 
+mod alerts;
 mod batch;
 mod connections;
 mod dependencies;
 mod docs;
 mod failure_cases;
 mod gate;
+mod health_report;
 mod inboxes;
 mod limits;
 mod lists;

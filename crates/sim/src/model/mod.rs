@@ -86,6 +86,8 @@ pub struct Model {
     tasks: BTreeMap<TaskId, Facts>,
     /// The task runs that raised an alert.
     alerts: BTreeSet<(TaskId, u32)>,
+    /// The task runs that people were told of.
+    told: BTreeSet<(TaskId, u32)>,
     /// The number of attempts on the wire, by process and lane.
     on_wire: BTreeMap<(Whose, Lane), usize>,
     on_wire_in_all: BTreeMap<Whose, usize>,
@@ -130,6 +132,7 @@ impl Model {
             wanted,
             tasks: BTreeMap::new(),
             alerts: BTreeSet::new(),
+            told: BTreeSet::new(),
             on_wire: BTreeMap::new(),
             on_wire_in_all: BTreeMap::new(),
             tokens: BTreeMap::new(),

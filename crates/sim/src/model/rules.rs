@@ -26,6 +26,8 @@ pub struct Rules {
     pub settles_within: Duration,
     /// How soon an alert is raised, once all faults are over.
     pub alerts_within: Duration,
+    /// Whether people are told of dead letters before their alerts count as raised.
+    pub has_relay: bool,
     /// Whether nothing in this world can leave the outcome of an attempt unknown.
     pub is_undisturbed: bool,
     /// The guards of every lane; `None` where a fault may explain what they let through.
@@ -124,6 +126,7 @@ impl Rules {
                 + Duration::from_secs(120)
                 + held_within(&engine.guards),
             alerts_within: Duration::from_secs(600),
+            has_relay: shape.families.has(Family::Alerts),
             is_undisturbed,
             guards: are_guards_judged(shape).then_some(engine.guards),
             are_guards_shared: !shape.exclusive,

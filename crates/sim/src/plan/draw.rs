@@ -20,11 +20,16 @@ const FAULTS: u64 = 3;
 const GUARDS: u64 = 4;
 /// With this number, the seeds that have found bugs keep the worlds that they had before there were records.
 const RECORDS: u64 = 7;
+/// The same for worlds in which people are told of dead letters.
+const ALERTS: u64 = 8;
+
+/// The share of worlds in which people are told of dead letters.
+const RELAYED: f64 = 0.2;
 
 /// The plan of this seed.
 pub fn draw(seed: u64, ask: &Ask) -> Plan {
     let of_records = &mut Random::stream(seed, RECORDS);
-    let shape = Shape::draw(&mut Random::stream(seed, SHAPE), &mut Random::stream(seed, GUARDS), of_records, ask);
+    let mut shape = Shape::draw(&mut Random::stream(seed, SHAPE), &mut Random::stream(seed, GUARDS), of_records, ask);
     let faults = faults(&mut Random::stream(seed, FAULTS), &shape);
     let random = &mut Random::stream(seed, ERRANDS);
     let errands = match () {
@@ -34,6 +39,10 @@ pub fn draw(seed: u64, ask: &Ask) -> Plan {
     };
     let has_records = shape.families.has(Family::Records);
     let records = if has_records { records::errands(of_records, &shape) } else { Vec::new() };
+    // Last: nothing else of the world depends on it.
+    if ask.families.is_none() && Random::stream(seed, ALERTS).chance(RELAYED) {
+        shape.families = shape.families.and(Family::Alerts);
+    }
     Plan { seed, luck: 0, bug: ask.bug, shape, errands, records, faults }
 }
 
@@ -199,7 +208,12 @@ fn fault(random: &mut Random, shape: &Shape, family: Family) -> (Kind, Duration)
             let chance = *random.pick(&[0.02, 0.1, 0.3, 0.7, 1.0]);
             (Kind::Store { node, trouble, chance }, random.duration(second / 10, second * 240))
         }
-        Family::Dependency | Family::Client | Family::Neighbours | Family::Guards | Family::Records => {
+        Family::Dependency
+        | Family::Client
+        | Family::Neighbours
+        | Family::Guards
+        | Family::Records
+        | Family::Alerts => {
             let dependency = random.below(shape.dependencies.len());
             let mood = *random.pick(&Mood::BAD);
             (Kind::Dependency { dependency, mood }, random.duration(second, second * 1_200))

@@ -29,11 +29,13 @@ pub enum Family {
     Guards,
     /// Clients that use idempotency records: owners that stall, crash and come back, duplicates, operators and cleaners.
     Records,
+    /// People are told of dead letters a while after their events, and only then the alerts count as raised.
+    Alerts,
 }
 
 impl Family {
     /// Every family.
-    pub const ALL: [Family; 11] = [
+    pub const ALL: [Family; 12] = [
         Family::Crash,
         Family::Stop,
         Family::Pause,
@@ -45,6 +47,7 @@ impl Family {
         Family::Neighbours,
         Family::Guards,
         Family::Records,
+        Family::Alerts,
     ];
 
     /// Its name on the command line.
@@ -61,6 +64,7 @@ impl Family {
             Family::Neighbours => "neighbours",
             Family::Guards => "guards",
             Family::Records => "records",
+            Family::Alerts => "alerts",
         }
     }
 }
@@ -70,9 +74,10 @@ impl Family {
 pub struct Families(BTreeSet<Family>);
 
 impl Families {
-    /// All faults. Neighbours, guards and records are not among them: they make other kinds of worlds.
+    /// All faults. Neighbours, guards, records and alerts are not among them: they make other kinds of worlds.
     pub fn all() -> Self {
-        let is_world = |family| matches!(family, Family::Neighbours | Family::Guards | Family::Records);
+        let is_world =
+            |family| matches!(family, Family::Neighbours | Family::Guards | Family::Records | Family::Alerts);
         Families::of(Family::ALL.into_iter().filter(|family| !is_world(*family)))
     }
 

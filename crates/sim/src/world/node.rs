@@ -4,18 +4,20 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use redrive_engine::entropy::Entropy;
+use redrive_engine::events::Sink;
 use redrive_engine::spawner::{Spawner, Work};
-use redrive_engine::{CommonClock, Handle, Parts};
+use redrive_engine::{AlertRelay, CommonClock, Handle, Parts};
 use redrive_server::App;
 
 use super::connection::Connection;
 use super::machine::{Machine, MachineClock};
 use super::observer::Name;
+use super::relay::Relay;
 use super::wire::Wire;
 use super::{World, lock, streams};
 use crate::executor::{Executor, Group, WORLD};
 use crate::model::Whose;
-use crate::plan::Shape;
+use crate::plan::{Family, Shape};
 use crate::random::Random;
 
 /// A node: a machine, and the process on it if there is one.
@@ -216,6 +218,7 @@ async fn begin(world: &Arc<World>, whose: Whose, group: Group) -> Result<Handle,
     world.database.open(world, whose).await;
     let store = Arc::new(Connection { world: world.clone(), whose, departed_nodes: Mutex::default() });
     let local = MachineClock { machine: node.machine.clone(), executor: world.executor.clone() };
+    let relay = world.shape.families.has(Family::Alerts).then(|| Relay::start(world, whose, group));
     let parts = Parts {
         clock: CommonClock::new(Arc::new(local), &*store),
         entropy: node.entropy.clone(),
@@ -223,7 +226,8 @@ async fn begin(world: &Arc<World>, whose: Whose, group: Group) -> Result<Handle,
         store,
         transport: Arc::new(Wire { world: world.clone(), whose }),
         bodies: None,
-        sinks: Vec::new(),
+        sinks: relay.iter().map(|relay| relay.clone() as Arc<dyn Sink>).collect(),
+        alert_relay: relay.map(|relay| relay as Arc<dyn AlertRelay>),
     };
     redrive_engine::start(parts, world.shape.engine.clone()).await
 }

@@ -267,6 +267,15 @@ impl Observer {
         self.model.alert(id, run);
     }
 
+    /// People were told of a dead letter.
+    pub(super) fn relayed(&mut self, at: Moment, id: TaskId, run: u32) {
+        let item = self.model.item(id).map(str::to_owned);
+        self.trace.note(at, (16, id, run), item.as_deref(), |line| {
+            write!(line, "people are told of {}", Short(id)).ok();
+        });
+        self.model.relayed(id, run);
+    }
+
     pub(super) fn panicked(&mut self, text: String) {
         self.model.panicked(format!("a panic: {text}"));
     }

@@ -38,6 +38,12 @@ fn a_backlog_is_counted_in_the_index_alone() {
 }
 
 #[test]
+fn old_retries_are_counted_in_the_index_alone() {
+    let search = "SEARCH tasks USING COVERING INDEX tasks_due (lane=? AND class=?)";
+    assert_eq!(plan(backlog::OLD_RETRIES), ["CO-ROUTINE (subquery-1)", search, "SCAN (subquery-1)"]);
+}
+
+#[test]
 fn overdue_work_is_found_by_its_deadline() {
     assert_eq!(plan(end_overdue::OVERDUE), ["SEARCH tasks USING INDEX tasks_deadline (deadline_at<?)"]);
     // In the order of the index, of which one entry is read.

@@ -331,6 +331,7 @@ macro_rules! __for_each_fact {
                 only_pending_tasks_are_in_a_backlog
                 a_backlog_is_counted_up_to_the_bound
                 backlogs_are_answered_in_order_whatever_lanes_are_asked_for
+                old_retries_are_those_of_tasks_that_were_accepted_before
             }
             content {
                 every_attempt_gets_the_same_body_byte_for_byte

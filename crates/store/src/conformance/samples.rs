@@ -137,6 +137,12 @@ impl Sample {
         self
     }
 
+    /// Sets the id.
+    pub fn id(mut self, id: TaskId) -> Self {
+        self.0.task.id = id;
+        self
+    }
+
     /// Sets the time of acceptance, at which the first run starts.
     pub fn created(mut self, created: Timestamp) -> Self {
         self.0.task.created_at = created;

@@ -164,6 +164,11 @@ impl Reads for MemoryStore {
         Ok(lanes.iter().map(|lane| state.backlog(lane, now, most as usize)).collect())
     }
 
+    async fn old_retries(&self, lanes: Vec<Lane>, accepted_before: Timestamp, look_at: u32) -> Result<Vec<u32>, Error> {
+        let state = self.open()?;
+        Ok(lanes.iter().map(|lane| state.old_retries(lane, accepted_before, look_at as usize)).collect())
+    }
+
     async fn attempts(
         &self,
         tenant: TenantId,

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use redrive_server::wire::Moment;
 use serde_json::json;
 
 use super::DependencyArgs;
+use crate::commands::parse_moment;
 use crate::config::parse_duration;
 use crate::exit::Exit;
 
@@ -32,10 +32,6 @@ pub(crate) struct Args {
     reason: Option<String>,
     #[command(flatten)]
     dependency: DependencyArgs,
-}
-
-fn parse_moment(text: &str) -> Result<u64, String> {
-    text.parse().map(|moment: Moment| moment.0.as_millis()).map_err(|error| error.to_string())
 }
 
 pub(crate) async fn run(Args { dependency, within, until, reason }: Args) -> anyhow::Result<Exit> {

@@ -66,6 +66,10 @@ kinds! {
         "There is no stored body with this hash: it was never uploaded here, or no task refers to it any more and it was deleted.";
     RECORD_NOT_FOUND = 404 "record-not-found" "No such idempotency record":
         "There is no record of this operation with this key, or of this consumer with this event: it was never reserved here, it was released or deleted, or its retention is over.";
+    SILENCE_NOT_FOUND = 404 "silence-not-found" "No such silence":
+        "There is no silence with this id, or it has ended. `GET /alerts` lists those that have not.";
+    SINK_NOT_FOUND = 404 "sink-not-found" "No such sink":
+        "No sink of alerts with this name is configured on this node (`[alerts.sinks.NAME]`).";
     METHOD_NOT_ALLOWED = 405 "method-not-allowed" "Method not allowed":
         "The path exists, but not with this method. The `Allow` header lists the methods that it has.";
     REQUEST_TIMEOUT = 408 "request-timeout" "The body did not arrive in time":
@@ -86,6 +90,8 @@ kinds! {
         "The circuit breaker is turned off on this server (`guards.breaker`), so it cannot be opened. Pause the dependency instead.";
     TOO_MANY_CONTROLS = 409 "too-many-controls" "Too many dependencies are controlled":
         "Operators have set a pause, an open breaker or limits for 10,000 dependencies, the most that are allowed. Resume, close or remove limits where they are not needed any more. Nothing was changed.";
+    TOO_MANY_SILENCES = 409 "too-many-silences" "Too many silences":
+        "There are 100 silences, the most that are allowed at a time. End one that is not needed any more. Nothing was changed.";
     IN_PROGRESS = 409 "idempotency-in-progress" "Another execution is under way":
         "Another execution of the same operation with the same key, or of the same event, is under way. Do not execute it. Try again after `Retry-After`, or ask with `Prefer: wait=N`, or poll `pollUrl`. When its lease ends at `leaseUntil` without a result, the next reservation takes over.";
     FENCED = 409 "fenced" "Another execution has taken over":

@@ -2,6 +2,7 @@
 //!
 //! The router, `/openapi.json` and the reference page are all made from [`ROUTES`], so none can drift from the others.
 
+mod add_silence;
 mod cancel_task;
 mod close_breaker;
 mod complete_record;
@@ -18,7 +19,9 @@ mod get_record;
 mod get_task;
 mod get_task_by_key;
 mod health;
+mod health_report;
 mod keep_body;
+mod list_alerts;
 mod list_attempts;
 mod list_dependencies;
 mod list_inboxes;
@@ -41,6 +44,7 @@ mod record_events;
 mod record_stats;
 mod release_event;
 mod release_record;
+mod remove_silence;
 mod renew_record;
 mod replay_task;
 mod reserve_batch;
@@ -51,11 +55,12 @@ mod retry_now;
 mod submit_batch;
 mod submit_task;
 mod task_answer;
+mod test_sink;
 
 use super::route::Route;
 
 /// Every route, in the order of the reference.
-pub(crate) static ROUTES: [&Route; 47] = [
+pub(crate) static ROUTES: [&Route; 52] = [
     &submit_task::ROUTE,
     &submit_batch::ROUTE,
     &list_tasks::ROUTE,
@@ -94,6 +99,11 @@ pub(crate) static ROUTES: [&Route; 47] = [
     &release_event::ROUTE,
     &record_events::ROUTE,
     &list_inboxes::ROUTE,
+    &list_alerts::ROUTE,
+    &add_silence::ROUTE,
+    &remove_silence::ROUTE,
+    &test_sink::ROUTE,
+    &health_report::ROUTE,
     &list_nodes::ROUTE,
     &health::LIVE,
     &health::READY,
@@ -152,6 +162,11 @@ mod tests {
             ("releaseEvent", Submit),
             ("recordEvents", Submit),
             ("listInboxes", Read),
+            ("listAlerts", Read),
+            ("addSilence", Operate),
+            ("removeSilence", Operate),
+            ("testSink", Operate),
+            ("healthReport", Read),
             ("listNodes", Administer),
             ("live", Public),
             ("ready", Public),

@@ -23,6 +23,20 @@ pub(crate) const DEPENDENCY: Parameter = Parameter {
     schema: dependency,
 };
 
+pub(crate) const SILENCE_ID: Parameter = Parameter {
+    name: "silenceId",
+    location: ParameterLocation::Path,
+    description: "The silence's id.",
+    schema: of::<schema::Uuid>,
+};
+
+pub(crate) const SINK: Parameter = Parameter {
+    name: "sink",
+    location: ParameterLocation::Path,
+    description: "The sink's name in the configuration.",
+    schema: TEXT,
+};
+
 pub(crate) const CURSOR: Parameter = Parameter {
     name: "cursor",
     location: ParameterLocation::Query,

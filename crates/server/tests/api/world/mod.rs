@@ -3,12 +3,14 @@
 mod caller;
 mod clock;
 mod entropy;
+mod receiver;
 mod store;
 mod target;
 
 pub(crate) use caller::{Answer, Ask, Connection};
 pub(crate) use clock::ManualClock;
 pub(crate) use entropy::Countable;
+pub(crate) use receiver::{RECEIVER, Received, Receiver};
 pub(crate) use store::{LostAnswer, TestStore};
 pub(crate) use target::{Plan, ScriptedTarget, answer};
 
@@ -21,10 +23,11 @@ use redrive_core::{PolicyId, TenantId};
 use redrive_engine::bodies::Bodies;
 use redrive_engine::spawner::TokioSpawner;
 use redrive_engine::transport::Transport;
-use redrive_engine::{CommonClock, Handle, Parts};
+use redrive_engine::{AlertRelay, CommonClock, Handle, Parts};
+use redrive_server::alerts::{self, Alerts};
 use redrive_server::metrics::Metrics;
 use redrive_server::wire::Secrets;
-use redrive_server::{App, Limits, Standard, idempotency, rest};
+use redrive_server::{App, HealthWindows, Limits, Standard, idempotency, rest};
 use redrive_store::Expected;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -52,6 +55,7 @@ pub(crate) struct Setup {
     pub(crate) options: rest::Options,
     pub(crate) standard: Standard,
     pub(crate) idempotency: idempotency::Settings,
+    pub(crate) alerts: alerts::Settings,
     /// Whether it was told where to keep large bodies.
     pub(crate) keeps_bodies: bool,
     /// Whether other processes may use the store.
@@ -65,6 +69,7 @@ impl Default for Setup {
             options: rest::Options::default(),
             standard: Standard::Off,
             idempotency: idempotency::Settings::default(),
+            alerts: alerts::Settings::default(),
             keeps_bodies: true,
             is_shared: false,
         }
@@ -83,6 +88,13 @@ impl World {
 
     pub(crate) async fn with(limits: Limits, options: rest::Options) -> World {
         World::of(Setup { limits, options, ..Setup::default() }).await
+    }
+
+    /// One that tells sinks of alerts, and their receiver.
+    pub(crate) async fn with_alerts(alerts: alerts::Settings) -> (World, Arc<Receiver>) {
+        let target = Arc::new(ScriptedTarget::default());
+        let receiver = Receiver::new(target.clone());
+        (World::build(Setup { alerts, ..Setup::default() }, receiver.clone(), target).await, receiver)
     }
 
     /// One that was not told where to keep large bodies.
@@ -105,12 +117,13 @@ impl World {
     }
 
     async fn build(setup: Setup, transport: Arc<dyn Transport>, target: Arc<ScriptedTarget>) -> World {
-        let Setup { limits, options, standard, idempotency, keeps_bodies, is_shared } = setup;
+        let Setup { limits, options, standard, idempotency, alerts, keeps_bodies, is_shared } = setup;
         let (clock, entropy) = (Arc::new(ManualClock::default()), Arc::new(Countable::default()));
         let store = TestStore::new(&clock, is_shared);
         let known = redrive_blobs::Parts { store: store.clone(), clock: clock.clone(), entropy: entropy.clone() };
         let bodies = Blobs::open(&Location::Memory, &Credentials::default(), known).unwrap();
-        let metrics = Arc::new(Metrics::default());
+        let (metrics, health) = (Arc::new(Metrics::default()), Arc::new(HealthWindows::default()));
+        let alerts = Alerts::new(alerts);
         let parts = Parts {
             clock: CommonClock::new(clock.clone(), &*store),
             entropy: entropy.clone(),
@@ -118,14 +131,25 @@ impl World {
             store: store.clone(),
             transport,
             bodies: keeps_bodies.then(|| Arc::new(bodies) as Arc<dyn Bodies>),
-            sinks: vec![metrics.clone()],
+            sinks: vec![metrics.clone(), health.clone(), alerts.clone()],
+            alert_relay: alerts.relays().then(|| alerts.clone() as Arc<dyn AlertRelay>),
         };
         let engine = redrive_engine::start(parts, redrive_engine::Options::default()).await.unwrap();
         let (tenant, policy) = (TenantId::default_tenant(), PolicyId::default_policy());
         engine.policies().put(tenant, policy, Spec::default(), Expected::Absent).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let app = Arc::new(App { limits, standard, idempotency, metrics, ..App::new(engine.clone()) });
+        let app = Arc::new(App {
+            limits,
+            standard,
+            idempotency,
+            metrics,
+            health,
+            thresholds: alerts.settings().thresholds(),
+            alerts,
+            ..App::new(engine.clone())
+        });
+        tokio::spawn(alerts::run(app.clone()));
         let (stop, stopped) = oneshot::channel::<()>();
         let shutdown = async move { stopped.await.unwrap_or_default() };
         let memory = rest::Memory::new(options.max_memory_bytes);

@@ -1,7 +1,7 @@
 //! The store that forgets, with what tests need to change about it: it can be shared, with a clock of its own, and it can
 //! lose the body of a response.
 
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -22,6 +22,8 @@ pub(crate) struct TestStore {
     lost_answer: Mutex<Option<LostAnswer>>,
     /// How often a single record was read.
     record_reads: AtomicUsize,
+    /// Whether records cannot be listed.
+    refuses_lists: AtomicBool,
 }
 
 /// How a store reports that it does not know whether a commit was made.
@@ -50,7 +52,13 @@ impl TestStore {
             bodies_gone: AtomicUsize::new(0),
             lost_answer: Mutex::default(),
             record_reads: AtomicUsize::new(0),
+            refuses_lists: AtomicBool::new(false),
         })
+    }
+
+    /// Whether lists of records, and with them of silences, fail from here on.
+    pub(crate) fn refuse_lists(&self, refuses: bool) {
+        self.refuses_lists.store(refuses, Ordering::Relaxed);
     }
 
     /// Stores the next reservations and loses the answer.
@@ -152,6 +160,9 @@ impl Records for TestStore {
     }
 
     async fn list(&self, query: RecordQuery) -> Result<RecordPage, Error> {
+        if self.refuses_lists.load(Ordering::Relaxed) {
+            return Err(Error::Unavailable("lists are refused".into()));
+        }
         Records::list(&self.inner, query).await
     }
 

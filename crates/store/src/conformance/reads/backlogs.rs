@@ -1,6 +1,6 @@
 //! Facts about the numbers of pending tasks of lanes.
 
-use redrive_core::{Lane, Status, Timestamp};
+use redrive_core::{Lane, Status, TaskId, Timestamp};
 
 use crate::conformance::samples::*;
 use crate::{Backlog, Store};
@@ -61,4 +61,20 @@ pub(crate) async fn backlogs_are_answered_in_order_whatever_lanes_are_asked_for(
     let counted = store.reads().backlogs(lanes, at(0), 10).await.unwrap();
     assert_eq!(counted, [2, 0, 0, 0, 1, 2].map(|due| Backlog { due, waiting: 0 }));
     assert_eq!(store.reads().backlogs(Vec::new(), at(0), 10).await.unwrap(), []);
+}
+
+pub(crate) async fn old_retries_are_those_of_tasks_that_were_accepted_before(store: &dyn Store) {
+    let early = |n: u64| TaskId::from_parts(TaskId::first_sequence(at(1_000)) + n, 7);
+    let late = |n: u64| TaskId::from_parts(TaskId::first_sequence(at(2_000)) + n, 7);
+    keep(store, [task(1).id(early(0)).due(at(9_000))]).await;
+    let retries = [(early(1), 9_001), (late(1), 9_002), (early(2), 9_003), (late(2), 9_004), (early(3), 9_005)];
+    keep_retries(store, retries.into_iter().zip(2..).map(|((id, due), n)| task(n).id(id).due(at(due)))).await;
+    // Accepted before, looked at, counted. The first attempt of task 1 is no retry.
+    for (before, look_at, counted) in
+        [(1_000, 10, 0), (2_000, 10, 3), (2_001, 10, 5), (2_000, 1, 1), (2_000, 2, 1), (2_000, 3, 2), (2_000, 0, 0)]
+    {
+        let lanes = vec![billing(), lane(TENANT, "none"), lane("nobody", "none")];
+        let said = store.reads().old_retries(lanes, at(before), look_at).await.unwrap();
+        assert_eq!(said, [counted, 0, 0], "before {before}, looking at {look_at}");
+    }
 }

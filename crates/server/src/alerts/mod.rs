@@ -1,0 +1,158 @@
+//! Alerts: what the service tells people about by itself.
+//!
+//! [`Alerts`] hears of the engine's events as a sink. Its loop ([`run`]) reads the state of the service every few seconds while
+//! something happens, compares it with the rules (`redrive_core::alerts`), and tells the sinks. What it tells them is
+//! a durable task of Redrive itself, of the tenant [`SYSTEM_TENANT`], so that it survives crashes and is retried; alerts about the
+//! store are sent directly, because the store may be what fails. A dead letter's alert counts as raised only once its
+//! notification is durable ([`redrive_engine::AlertRelay`]).
+//!
+//! There are no alerts about alerts: what fails of the tenant's own tasks is the signal `sink-failing`, which is logged and shown,
+//! and which no sink is told of.
+//!
+//! | file | its job |
+//! | --- | --- |
+//! | `catalogue` | the rules in words, and for Prometheus |
+//! | `settings` | rules, sinks and times |
+//! | `noted` | what events said since the loop looked last |
+//! | `readings` | the values of all signals now |
+//! | `notifier` | the loop |
+//! | `delivery` | how a notification reaches its sink |
+//! | `document` | a notification as each kind of sink wants it |
+//! | `silences` | alerts that sinks are not told of for a time |
+//! | `test` | a notification that tests a sink |
+
+pub mod catalogue;
+mod delivery;
+mod document;
+mod noted;
+mod notifier;
+mod readings;
+mod settings;
+pub(crate) mod silences;
+mod test;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use redrive_core::TenantId;
+use redrive_core::alerts::{Alert, Board};
+use redrive_engine::events::{Event, Sink};
+use redrive_engine::{AlertRelay, Relaying};
+use tokio::sync::{Notify, watch};
+
+use noted::Noted;
+pub use notifier::run;
+pub use settings::{Settings, SinkKind, SinkName, SinkSettings, Target};
+pub use silences::Silence;
+pub(crate) use test::test_sink;
+
+/// The tenant of the tasks that deliver notifications. Callers have no access to it.
+pub const SYSTEM_TENANT: &str = "redrive";
+
+/// The alerts of this process. The same value is a sink of the engine, its relay of alerts, and part of the server's `App`.
+pub struct Alerts {
+    settings: Settings,
+    noted: Mutex<Noted>,
+    board: Mutex<Board>,
+    /// Notified when there is something to look at.
+    changed: Notify,
+    /// Notified when what waits is to be told at once, because the process ends.
+    hurry: Notify,
+    /// How many of the dead letters that events told of are sure to be told to all sinks.
+    relayed: watch::Sender<u64>,
+    /// Counts the looks of the loop.
+    looks: watch::Sender<u64>,
+    pub(crate) system: TenantId,
+}
+
+impl Alerts {
+    /// Alerts with these settings.
+    pub fn new(settings: Settings) -> Arc<Self> {
+        Arc::new(Alerts {
+            settings,
+            noted: Mutex::default(),
+            board: Mutex::default(),
+            changed: Notify::new(),
+            hurry: Notify::new(),
+            relayed: watch::Sender::new(0),
+            looks: watch::Sender::new(0),
+            system: TenantId::try_new(SYSTEM_TENANT).unwrap_or_else(|_| TenantId::default_tenant()),
+        })
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What fires and what has fired, newest first.
+    pub(crate) fn list(&self) -> (Vec<Alert>, Vec<Alert>) {
+        let board = lock(&self.board);
+        let mut firing: Vec<Alert> = board.firing().cloned().collect();
+        firing.sort_by_key(|alert| std::cmp::Reverse((alert.severity, alert.fired_at)));
+        (firing, board.past().cloned().collect())
+    }
+
+    /// Whether it is a relay: whether dead letters are to be told to a sink.
+    pub fn relays(&self) -> bool {
+        self.settings.tells_of_dead_letters()
+    }
+
+    /// Has the loop look soon, because something was changed that no event tells of.
+    pub(crate) fn look_soon(&self) {
+        self.changed.notify_one();
+    }
+
+    /// Tells the sinks that a part of the service has failed, before the process exits. Ends once they are told; the caller
+    /// bounds the time.
+    pub async fn tell_of_failure(&self, part: &str) {
+        let mut looks = self.looks.subscribe();
+        let seen = *looks.borrow_and_update();
+        lock(&self.noted).note_failure(part);
+        // A look may be under way that took the news before this one: it is the second that counts.
+        for look in 1..=2 {
+            self.hurry.notify_one();
+            if looks.wait_for(|looks| *looks >= seen + look).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl Sink for Alerts {
+    fn on(&self, event: &Event<'_>) {
+        if Noted::notes(event) {
+            lock(&self.noted).note(event, &self.system);
+        }
+        if Noted::calls_for_a_look(event) {
+            self.changed.notify_one();
+        }
+    }
+}
+
+impl AlertRelay for Alerts {
+    fn relayed(&self, is_stopping: bool) -> Relaying<'_> {
+        let noted = lock(&self.noted).dead_letters();
+        if is_stopping {
+            self.hurry.notify_one();
+        }
+        let mut relayed = self.relayed.subscribe();
+        Box::pin(async move {
+            // The sender lives as long as this borrow of it.
+            if relayed.wait_for(|relayed| *relayed >= noted).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        })
+    }
+}
+
+/// A panic elsewhere leaves values that are still usable: each change is one call.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl fmt::Debug for Alerts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Alerts").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
