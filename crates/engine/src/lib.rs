@@ -88,3 +88,4 @@ pub use handle::{Handle, Parts, StartError, start};
 pub use lanes::{AttemptCounts, LaneReport, Latencies, Waiting, WaitingFor};
 pub use options::{InvalidOption, LogOptions, Options, Presence, Steps, SuccessLevel};
 pub use submit::ValidatedTask;
+pub use watch::Watch;

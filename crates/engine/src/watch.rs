@@ -10,28 +10,30 @@ use tokio::sync::Notify;
 
 /// A value that can be waited for.
 #[derive(Debug)]
-pub(crate) struct Watch<T> {
+pub struct Watch<T> {
     value: Mutex<T>,
     changed: Notify,
 }
 
 impl<T: Copy> Watch<T> {
-    pub(crate) fn new(value: T) -> Self {
+    /// A value that nothing waits for yet.
+    pub fn new(value: T) -> Self {
         Watch { value: Mutex::new(value), changed: Notify::new() }
     }
 
-    pub(crate) fn get(&self) -> T {
+    /// The value now.
+    pub fn get(&self) -> T {
         *self.value.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the value and wakes every waiter.
-    pub(crate) fn change(&self, change: impl FnOnce(&mut T)) {
+    pub fn change(&self, change: impl FnOnce(&mut T)) {
         change(&mut self.value.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_waiters();
     }
 
     /// Waits until `holds` is true of the value.
-    pub(crate) async fn until(&self, holds: impl Fn(T) -> bool) {
+    pub async fn until(&self, holds: impl Fn(T) -> bool) {
         loop {
             let mut changed = pin!(self.changed.notified());
             // Registered before the last check: a change in between is not missed.

@@ -37,8 +37,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use redrive_core::TenantId;
 use redrive_core::alerts::{Alert, Board};
 use redrive_engine::events::{Event, Sink};
-use redrive_engine::{AlertRelay, Relaying};
-use tokio::sync::{Notify, watch};
+use redrive_engine::{AlertRelay, Relaying, Watch};
+use tokio::sync::Notify;
 
 use noted::Noted;
 pub use notifier::run;
@@ -59,9 +59,9 @@ pub struct Alerts {
     /// Notified when what waits is to be told at once, because the process ends.
     hurry: Notify,
     /// How many of the dead letters that events told of are sure to be told to all sinks.
-    relayed: watch::Sender<u64>,
+    relayed: Watch<u64>,
     /// Counts the looks of the loop.
-    looks: watch::Sender<u64>,
+    looks: Watch<u64>,
     pub(crate) system: TenantId,
 }
 
@@ -74,8 +74,8 @@ impl Alerts {
             board: Mutex::default(),
             changed: Notify::new(),
             hurry: Notify::new(),
-            relayed: watch::Sender::new(0),
-            looks: watch::Sender::new(0),
+            relayed: Watch::new(0),
+            looks: Watch::new(0),
             system: TenantId::try_new(SYSTEM_TENANT).unwrap_or_else(|_| TenantId::default_tenant()),
         })
     }
@@ -106,15 +106,12 @@ impl Alerts {
     /// Tells the sinks that a part of the service has failed, before the process exits. Ends once they are told; the caller
     /// bounds the time.
     pub async fn tell_of_failure(&self, part: &str) {
-        let mut looks = self.looks.subscribe();
-        let seen = *looks.borrow_and_update();
+        let seen = self.looks.get();
         lock(&self.noted).note_failure(part);
         // A look may be under way that took the news before this one: it is the second that counts.
         for look in 1..=2 {
             self.hurry.notify_one();
-            if looks.wait_for(|looks| *looks >= seen + look).await.is_err() {
-                return;
-            }
+            self.looks.until(|looks| looks >= seen + look).await;
         }
     }
 }
@@ -136,13 +133,7 @@ impl AlertRelay for Alerts {
         if is_stopping {
             self.hurry.notify_one();
         }
-        let mut relayed = self.relayed.subscribe();
-        Box::pin(async move {
-            // The sender lives as long as this borrow of it.
-            if relayed.wait_for(|relayed| *relayed >= noted).await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        })
+        Box::pin(self.relayed.until(move |relayed| relayed >= noted))
     }
 }
 

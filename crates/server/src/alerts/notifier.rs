@@ -142,12 +142,12 @@ impl Notifier {
         join_all(sinks.iter_mut().map(|sink| self.tell(sink, &firing, is_flush))).await;
         self.sinks = sinks;
         if !self.sinks.iter().any(|sink| sink.groups.is_waiting(Signal::DeadLetter)) {
-            alerts.relayed.send_replace(dead_letters);
+            alerts.relayed.change(|relayed| *relayed = dead_letters);
         }
         let is_told =
             self.sinks.iter().all(|sink| Signal::ALL.into_iter().all(|signal| !sink.groups.is_waiting(signal)));
         self.is_quiet = is_told && firing.is_empty() && lock(&alerts.board).is_quiet() && self.observations.is_quiet();
-        alerts.looks.send_modify(|looks| *looks += 1);
+        alerts.looks.change(|looks| *looks += 1);
     }
 
     async fn read_silences(&mut self) {

@@ -116,7 +116,7 @@ pub(crate) async fn old_retries(
             ],
         )
         .await?;
-    rows.iter().map(|row| Ok(Cells::of(row).unsigned().map(|tasks| u32::try_from(tasks).unwrap_or(look_at))?)).collect()
+    rows.iter().map(|row| Cells::of(row).unsigned().map(|tasks| u32::try_from(tasks).unwrap_or(look_at))).collect()
 }
 
 /// The numbers that the statements contain as literals.
