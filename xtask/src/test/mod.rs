@@ -116,7 +116,8 @@ fn run_tests() -> Result<()> {
     let shared = SharedServer::start();
     let step = |arguments: &[&str]| Step::cargo(arguments).env(SHARED_POSTGRES, shared.url()).run();
     if tools::has_cargo_command("nextest") {
-        step(&["nextest", "run", "--workspace", "--all-features"])?;
+        // All failures in one run: a run takes long.
+        step(&["nextest", "run", "--workspace", "--all-features", "--no-fail-fast"])?;
         // nextest runs no doc tests.
         if steps::doc_tests_exist()? {
             step(&["test", "--workspace", "--all-features", "--doc"])?;
