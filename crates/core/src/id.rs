@@ -127,6 +127,11 @@ text_id!(
     Rule { limit: 64, allowed: VISIBLE, permits: is_visible }
 );
 text_id!(
+    /// What the caller calls the work that a task belongs to, in its own logs: 1 to 128 visible characters.
+    CorrelationId,
+    Rule { limit: 128, allowed: VISIBLE, permits: is_visible }
+);
+text_id!(
     /// The name of an operation that idempotency records are kept for, such as `create-payment`.
     OperationName,
     Rule { limit: 100, allowed: SLUG, permits: is_slug }

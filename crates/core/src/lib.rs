@@ -35,7 +35,9 @@ pub use body::{Body, BodyHash, BodyRef};
 pub use classify::Verdict;
 pub use date::Date;
 pub use decide::Decision;
-pub use id::{Consumer, Dependency, IdempotencyKey, Lane, OperationName, PolicyId, RecordName, TaskId, TenantId};
+pub use id::{
+    Consumer, CorrelationId, Dependency, IdempotencyKey, Lane, OperationName, PolicyId, RecordName, TaskId, TenantId,
+};
 pub use latency::Latency;
 pub use policy::Policy;
 pub use request::Request;

@@ -1,9 +1,10 @@
 //! A task: one request to deliver, and its state.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::attempt::LastError;
-use crate::id::{IdempotencyKey, Lane, PolicyId, TaskId};
+use crate::id::{CorrelationId, IdempotencyKey, Lane, PolicyId, TaskId};
 use crate::time::Timestamp;
 
 /// The status of a task.
@@ -165,6 +166,8 @@ pub struct Task {
     pub lane: Lane,
     /// The key that every attempt carries.
     pub idempotency_key: IdempotencyKey,
+    /// The caller's own id of the work that it belongs to, for logs and events.
+    pub correlation_id: Option<CorrelationId>,
     /// The policy version that it was accepted with.
     pub policy: PolicyRef,
     /// Its status.
@@ -205,6 +208,14 @@ impl Task {
     /// Attempts made in this run, the one under way included: what the limits and the backoff count.
     pub const fn attempt_in_run(&self) -> u32 {
         self.attempt_number.saturating_sub(self.attempts_before)
+    }
+
+    /// What logs and events correlate it by: the caller's own id, or else the task's.
+    pub fn correlation(&self) -> &dyn fmt::Display {
+        match &self.correlation_id {
+            Some(given) => given,
+            None => &self.id,
+        }
     }
 
     /// The queue of its lane that it waits in while it is pending.
@@ -254,6 +265,7 @@ mod tests {
                 dependency: crate::Dependency::try_new("billing").unwrap(),
             },
             idempotency_key: IdempotencyKey::try_new("key").unwrap(),
+            correlation_id: None,
             policy: PolicyRef { id: PolicyId::default_policy(), version: 1 },
             status: Status::Exhausted,
             reason: Some(Reason::Attempts),
@@ -305,6 +317,14 @@ mod tests {
         task.begin_next_run(at(70_000));
         assert_eq!((task.run, task.attempts_before, task.attempt_in_run()), (3, 5, 0));
         assert_eq!(task.deadline_at, at(80_000), "as much as the run before, not what was left of it");
+    }
+
+    #[test]
+    fn a_task_is_correlated_by_what_its_caller_gave_or_by_its_id() {
+        let task = dead_letter();
+        assert_eq!(task.correlation().to_string(), task.id.to_string());
+        let given = Task { correlation_id: Some(CorrelationId::try_new("order-7/checkout").unwrap()), ..task };
+        assert_eq!(given.correlation().to_string(), "order-7/checkout");
     }
 
     #[test]

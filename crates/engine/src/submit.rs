@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use redrive_core::request::Fingerprint;
-use redrive_core::{IdempotencyKey, Lane, Request, Status, Task, Timestamp};
+use redrive_core::{CorrelationId, IdempotencyKey, Lane, Request, Status, Task, Timestamp};
 use redrive_store::{ClaimedTask, Error, NewTask, Start, Submitted};
 
 use crate::attempt;
@@ -19,6 +19,8 @@ pub struct ValidatedTask {
     pub lane: Lane,
     /// The key that every attempt will carry.
     pub idempotency_key: IdempotencyKey,
+    /// The caller's own id of the work that the task belongs to.
+    pub correlation_id: Option<CorrelationId>,
     /// The policy version that the task pins, its own overrides included.
     pub policy: Arc<Resolved>,
     /// The request that the task sends.
@@ -86,6 +88,7 @@ fn new_task(shared: &EngineState, valid: &ValidatedTask, now: Timestamp) -> Task
         id: shared.ids.next(now, shared.entropy.bits()),
         lane: valid.lane.clone(),
         idempotency_key: valid.idempotency_key.clone(),
+        correlation_id: valid.correlation_id.clone(),
         policy: valid.policy.reference.clone(),
         status: Status::Pending,
         reason: None,

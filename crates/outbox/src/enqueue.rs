@@ -36,6 +36,8 @@ pub struct Enqueue {
     pub dependency: Option<String>,
     /// When the first attempt may begin; at once if it is `None`. The precision is 1 ms.
     pub not_before: Option<SystemTime>,
+    /// Your own id of the work that the task belongs to, for Redrive's logs and events: 1 to 128 visible ASCII characters.
+    pub correlation_id: Option<String>,
     /// Names and values to find the task by.
     pub labels: BTreeMap<String, String>,
 }
@@ -53,6 +55,7 @@ impl Enqueue {
             tenant: "default".to_owned(),
             dependency: None,
             not_before: None,
+            correlation_id: None,
             labels: BTreeMap::new(),
         }
     }

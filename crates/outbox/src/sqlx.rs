@@ -43,6 +43,7 @@ pub async fn enqueue(connection: &mut PgConnection, enqueue: &Enqueue) -> Result
         .bind(&enqueue.dependency)
         .bind(not_before_ms)
         .bind(labels)
+        .bind(&enqueue.correlation_id)
         .fetch_one(connection)
         .await
         .map_err(told)?;

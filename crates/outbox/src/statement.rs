@@ -17,7 +17,8 @@ SELECT redrive.enqueue(
     tenant => $7::text,
     dependency => $8::text,
     not_before => to_timestamp($9::bigint / 1000.0),
-    labels => $10::text::jsonb
+    labels => $10::text::jsonb,
+    correlation_id => $11::text
 )::text";
 
 /// The arguments that differ from the fields of the request.

@@ -32,7 +32,7 @@ pub type Error = crate::Error<::tokio_postgres::Error>;
 /// ```
 pub async fn enqueue<C: GenericClient>(client: &C, enqueue: &Enqueue) -> Result<TaskId, Error> {
     let Written { body, headers, not_before_ms, labels } = Written::of(enqueue);
-    let arguments: [(&(dyn ToSql + Sync), Type); 10] = [
+    let arguments: [(&(dyn ToSql + Sync), Type); 11] = [
         (&enqueue.target_url, Type::TEXT),
         (&body, Type::BYTEA),
         (&enqueue.method, Type::TEXT),
@@ -43,6 +43,7 @@ pub async fn enqueue<C: GenericClient>(client: &C, enqueue: &Enqueue) -> Result<
         (&enqueue.dependency, Type::TEXT),
         (&not_before_ms, Type::INT8),
         (&labels, Type::TEXT),
+        (&enqueue.correlation_id, Type::TEXT),
     ];
     let row = client.query_typed_one(ENQUEUE, &arguments).await.map_err(told)?;
     let Id(id) = row.try_get(0).map_err(Error::Database)?;

@@ -115,6 +115,7 @@ fn new_task(n: u64, now: Timestamp) -> Result<NewTask, Box<dyn Error>> {
         backoff: None,
         dns_failures: 0,
         cancel_requested: false,
+        correlation_id: None,
         last_error: None,
     };
     let request = Request {

@@ -84,7 +84,8 @@ impl Sink for Log {
 macro_rules! attempt {
     ($level:ident, $task:expr, $attempt:expr, $key:expr, $message:literal) => {
         tracing::$level!(
-            correlation_id = %$task.id,
+            correlation_id = %$task.correlation(),
+            task_id = %$task.id,
             tenant = %$task.lane.tenant,
             dependency = %$task.lane.dependency,
             attempt = $task.attempt_in_run(),
@@ -121,7 +122,8 @@ impl Log {
     fn dead_letter(&self, task: &Task) {
         tracing::error!(
             alert = "dead-letter",
-            correlation_id = %task.id,
+            correlation_id = %task.correlation(),
+            task_id = %task.id,
             tenant = %task.lane.tenant,
             dependency = %task.lane.dependency,
             status = task.status.as_str(),
@@ -166,14 +168,16 @@ fn dependency_gone(task: &Task, gone: Gone) {
         dependency = %task.lane.dependency,
         reason = gone.as_str(),
         since_ms = since,
-        correlation_id = %task.id,
+        correlation_id = %task.correlation(),
+        task_id = %task.id,
         "the dependency seems to be gone for good"
     );
 }
 
 fn overdue(task: &Task) {
     tracing::info!(
-        correlation_id = %task.id,
+        correlation_id = %task.correlation(),
+        task_id = %task.id,
         tenant = %task.lane.tenant,
         dependency = %task.lane.dependency,
         attempts = task.attempt_in_run(),
@@ -184,7 +188,8 @@ fn overdue(task: &Task) {
 
 fn suppressed(task: &Task) {
     tracing::info!(
-        correlation_id = %task.id,
+        correlation_id = %task.correlation(),
+        task_id = %task.id,
         tenant = %task.lane.tenant,
         dependency = %task.lane.dependency,
         attempts = task.attempt_in_run(),

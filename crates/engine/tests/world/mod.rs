@@ -155,6 +155,7 @@ impl World {
         ValidatedTask {
             lane: lane("dependency"),
             idempotency_key: IdempotencyKey::try_new(key).unwrap(),
+            correlation_id: None,
             policy,
             fingerprint: Fingerprinter::default().part(&body).finish(),
             request: Arc::new(request),

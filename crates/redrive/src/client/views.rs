@@ -76,6 +76,8 @@ pub struct Task {
     /// Whether the server made it.
     #[serde(default)]
     pub idempotency_key_generated: bool,
+    /// The caller's own id of the work that it belongs to.
+    pub correlation_id: Option<String>,
     /// The caller's names and values.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,

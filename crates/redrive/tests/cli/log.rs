@@ -26,6 +26,8 @@ fn every_failed_attempt_is_logged_with_what_identifies_it_and_without_a_secret()
         "order-7",
         "--dependency",
         "billing",
+        "--correlation-id",
+        "checkout-9",
         "--set",
         "maxAttempts=2",
         "--set",
@@ -46,7 +48,8 @@ fn every_failed_attempt_is_logged_with_what_identifies_it_and_without_a_secret()
     // run, attempt within it, attempt in all
     for ((run, number, total), event) in [(1, 1, 1), (1, 2, 2), (2, 1, 3), (2, 2, 4)].into_iter().zip(&failed) {
         for (field, expected) in [
-            ("correlation_id", Value::from(task.as_str())),
+            ("correlation_id", Value::from("checkout-9")),
+            ("task_id", task.as_str().into()),
             ("dependency", "billing".into()),
             ("attempt", number.into()),
             ("max_attempts", 2.into()),
@@ -59,7 +62,7 @@ fn every_failed_attempt_is_logged_with_what_identifies_it_and_without_a_secret()
         }
     }
     assert!(failed[0]["backoff_ms"].as_u64().is_some_and(|backoff| backoff <= 1), "{}", failed[0]);
-    assert!(events.iter().any(|event| event["alert"] == "dead-letter" && event["correlation_id"] == task.as_str()));
+    assert!(events.iter().any(|event| event["alert"] == "dead-letter" && event["correlation_id"] == "checkout-9"));
     assert!(!ended.stderr.contains("s-secret"), "{}", ended.stderr);
 }
 

@@ -73,6 +73,7 @@ pub(super) async fn enqueue(
     let task = ValidatedTask {
         lane: lane(system, sink)?,
         idempotency_key: id::make_key(app.engine.random_bits()),
+        correlation_id: None,
         policy,
         request: Arc::new(request(sink, document, labels)),
         fingerprint,

@@ -20,7 +20,9 @@ use std::sync::Arc;
 
 use futures_util::stream;
 use redrive_core::request::FingerprintVersion;
-use redrive_core::{Body, BodyRef, Dependency, IdempotencyKey, Lane, PolicyId, Request, TenantId, policy};
+use redrive_core::{
+    Body, BodyRef, CorrelationId, Dependency, IdempotencyKey, Lane, PolicyId, Request, TenantId, policy,
+};
 use redrive_engine::ValidatedTask;
 use redrive_engine::policies::Resolved;
 use redrive_store::Submitted;
@@ -74,6 +76,8 @@ pub(crate) async fn check(
     let (dependency, mut request) = request(app, &mut submission, &mut faults)?;
     let budget = policy.as_ref().map(|policy| policy.policy.total_budget);
     let not_before = start::check(submission.delay_ms, submission.not_before, now, budget, &mut today);
+    let correlation_id =
+        submission.correlation_id.as_deref().and_then(|id| faults.keep("correlationId", CorrelationId::try_new(id)));
     let Some(dependency) = dependency.filter(|_| faults.is_empty()) else {
         return Err(faults.and(today).into_failure());
     };
@@ -119,7 +123,7 @@ pub(crate) async fn check(
     let findings = judged?;
     let summary =
         SubmissionSummary { request: request.clone(), policy: policy_id, resubmission, key_generated, findings };
-    let task = ValidatedTask { lane, idempotency_key, policy, request, fingerprint, not_before };
+    let task = ValidatedTask { lane, idempotency_key, correlation_id, policy, request, fingerprint, not_before };
     Ok((Checked::New(task), summary))
 }
 

@@ -57,6 +57,11 @@ pub struct Submission<'a> {
     #[serde(borrow, default)]
     #[schemars(example = &"order-1234", extend("minLength" = 1, "maxLength" = 64))]
     pub idempotency_key: Option<Text<'a>>,
+    /// Your own id of the work that the task belongs to, for logs and events: 1 to 128 visible ASCII characters. It is not
+    /// part of the request: the same key with another one is the same task, which keeps the first.
+    #[serde(borrow, default)]
+    #[schemars(example = &"checkout-7f3a", extend("minLength" = 1, "maxLength" = 128))]
+    pub correlation_id: Option<Text<'a>>,
     /// The dependency that the target belongs to. The target's origin if left out.
     #[serde(borrow, default)]
     #[schemars(example = &"billing")]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use redrive_core::attempt::LastError;
-use redrive_core::{Answer, Reason, Status, TaskId, policy};
+use redrive_core::{Answer, CorrelationId, Reason, Status, TaskId, policy};
 use redrive_engine::Waiting;
 use redrive_store::{Counts, TaskDetail};
 use schemars::JsonSchema;
@@ -83,6 +83,9 @@ pub struct Task<'a> {
     pub policy: Option<&'a policy::Spec>,
     /// The key that every attempt carries.
     pub idempotency_key: &'a str,
+    /// The caller's own id of the work that it belongs to. Left out if none was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<&'a str>,
     /// `true` in the answer to a submission without a key: this key was generated. Otherwise left out.
     #[serde(skip_serializing_if = "is_false")]
     pub idempotency_key_generated: bool,
@@ -151,6 +154,7 @@ impl<'a> Task<'a> {
             policy_version: task.policy.version,
             policy: request.overrides.as_ref(),
             idempotency_key: task.idempotency_key.as_str(),
+            correlation_id: task.correlation_id.as_ref().map(CorrelationId::as_str),
             idempotency_key_generated: false,
             ignored_headers: Vec::new(),
             findings: Vec::new(),

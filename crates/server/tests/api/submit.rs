@@ -300,6 +300,7 @@ async fn a_key_that_was_stored_with_version_1_is_still_recognised() {
         id: TaskId::from_parts(1, 2),
         lane,
         idempotency_key: IdempotencyKey::try_new("old").unwrap(),
+        correlation_id: None,
         policy: PolicyRef { id: PolicyId::default_policy(), version: 1 },
         status: Status::Pending,
         reason: None,
@@ -335,6 +336,28 @@ async fn a_key_that_was_stored_with_version_1_is_still_recognised() {
     let renewed = world.post("/retry-tasks", &with_headers("old", r#""Authorization":"Bearer 2""#)).await;
     assert_eq!(renewed.problem(422, "idempotency-key-reused")["taskId"], id);
     assert_eq!(world.get("/retry-tasks/by-key/old").await.json()["taskId"], id);
+}
+
+#[tokio::test]
+async fn a_correlation_id_is_kept_and_is_no_part_of_the_request() {
+    let world = World::start().await;
+    let document = |id: &str| {
+        format!(r#"{{"targetUrl":"https://example.com/","idempotencyKey":"k","delayMs":5000,"correlationId":"{id}"}}"#)
+    };
+    let id = world.submit(&document("checkout-7")).await;
+    let shown = world.get(&format!("/retry-tasks/{id}")).await.json();
+    assert_eq!(shown["correlationId"], "checkout-7");
+    let again = world.post("/retry-tasks", &document("checkout-8")).await;
+    assert_eq!((again.status, again.json()["taskId"].as_str()), (200, Some(&*id)), "{}", again.text());
+    assert_eq!(again.json()["correlationId"], "checkout-7");
+    let without = world.submit(r#"{"targetUrl":"https://example.com/","delayMs":5000}"#).await;
+    assert_eq!(world.get(&format!("/retry-tasks/{without}")).await.json().get("correlationId"), None);
+    for (wrong, told) in [("", "empty"), ("a b", "visible ASCII"), (&*"x".repeat(129), "at most 128")] {
+        let refused = world.post("/retry-tasks", &document(wrong)).await;
+        let problem = refused.problem(422, "invalid-value");
+        let text = problem.to_string();
+        assert!(text.contains("correlationId") && text.contains(told), "{text}");
+    }
 }
 
 #[tokio::test]

@@ -68,7 +68,7 @@ impl Visit for Alert {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if field.name() == "correlation_id" {
+        if field.name() == "task_id" {
             self.task = format!("{value:?}").parse().ok();
         }
     }

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use redrive_core::idempotency::{Resubmitted, resubmit};
-use redrive_core::{BodyRef, Status};
+use redrive_core::{BodyRef, CorrelationId, Status};
 use redrive_store::{Error, Lease, NewTask, Submitted, rules};
 use tokio_postgres::types::Type;
 
@@ -54,11 +54,11 @@ WITH given AS MATERIALIZED (
     SELECT * FROM unnest(
         $1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[],
         $9::text[], $10::bytea[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::bytea[],
-        $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::text[]
+        $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::text[], $24::text[]
     ) WITH ORDINALITY AS given (
         tenant, id, created_at, max_attempts, attempt_timeout_ms, policy_version, policy, dependency,
         idempotency_key, fingerprint, target_url, method, headers, overrides, labels, body,
-        due_at, deadline_at, backoff_us, lease_since, lease_until, body_ref, place
+        due_at, deadline_at, backoff_us, lease_since, lease_until, body_ref, correlation_id, place
     )
 ), pinned AS MATERIALIZED (
     SELECT wanted.tenant, wanted.policy, wanted.policy_version
@@ -96,10 +96,10 @@ WITH given AS MATERIALIZED (
 ), kept AS (
     INSERT INTO redrive.tasks (
         tenant, id, created_at, max_attempts, attempt_timeout_ms, policy_version, policy, dependency,
-        idempotency_key, fingerprint, target_url, method, headers, overrides, labels, body_ref, body
+        idempotency_key, fingerprint, target_url, method, headers, overrides, labels, correlation_id, body_ref, body
     )
     SELECT tenant, id, created_at, max_attempts, attempt_timeout_ms, policy_version, policy, dependency,
-           idempotency_key, fingerprint, target_url, method, headers, overrides, labels, body_ref, body
+           idempotency_key, fingerprint, target_url, method, headers, overrides, labels, correlation_id, body_ref, body
     FROM judged
     WHERE is_pinned AND is_stored AND NOT is_taken
     ORDER BY tenant, idempotency_key
@@ -253,6 +253,10 @@ async fn insert(
                 (&column(tasks, |row| row.lease.map(|lease| millis(lease.until))), Type::INT8_ARRAY),
                 (&column(tasks, |row| row.new.request.body.stored().map(BodyRef::to_record)), Type::TEXT_ARRAY),
                 (&node, Type::TEXT),
+                (
+                    &column(tasks, |row| row.new.task.correlation_id.as_ref().map(CorrelationId::as_str)),
+                    Type::TEXT_ARRAY,
+                ),
             ],
         )
         .await?;

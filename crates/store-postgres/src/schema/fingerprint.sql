@@ -14,13 +14,20 @@ BEGIN
 END
 $$;
 
--- As in version 4, with a fingerprint of version 2. A stored fingerprint is compared with one of its own version: 32 bytes
+-- With another list of arguments they would be further functions, and calls with names would be ambiguous.
+DROP FUNCTION redrive.enqueue(text, text, text, jsonb, text, text, text, text, timestamptz, jsonb);
+DROP FUNCTION redrive.enqueue(text, jsonb, text, jsonb, text, text, text, text, timestamptz, jsonb);
+DROP FUNCTION redrive.enqueue(text, bytea, text, jsonb, text, text, text, text, timestamptz, jsonb);
+DROP FUNCTION redrive.enqueue_bytes(text, bytea, text, text, jsonb, text, text, text, text, timestamptz, jsonb);
+
+-- As in version 4, with a fingerprint of version 2 and a correlation id, which is not part of the fingerprint. A stored fingerprint is compared with one of its own version: 32 bytes
 -- are version 1, later versions begin with their number. With the rights of the schema's owner: a role with USAGE on
 -- the schema may enqueue, and needs no right to the tables. Without scans of whole tables, whatever statistics the caller's
 -- session has.
-CREATE OR REPLACE FUNCTION redrive.enqueue_bytes(
+CREATE FUNCTION redrive.enqueue_bytes(
     given_url text, given_body bytea, implied_type text, given_method text, given_headers jsonb, given_policy text,
-    given_key text, given_tenant text, given_dependency text, given_not_before timestamptz, given_labels jsonb
+    given_key text, given_tenant text, given_dependency text, given_not_before timestamptz, given_labels jsonb,
+    given_correlation text
 ) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
@@ -55,6 +62,8 @@ BEGIN
         PERFORM redrive.refuse('tenant must be 1 to 64 letters, digits, ''.'', ''_'', ''-'' and '':''');
     ELSIF given_dependency !~ '^[!-~]+$' OR length(given_dependency) > 300 THEN
         PERFORM redrive.refuse('dependency must be 1 to 300 visible ASCII characters');
+    ELSIF given_correlation !~ '^[!-~]{1,128}$' THEN
+        PERFORM redrive.refuse('correlation_id must be 1 to 128 visible ASCII characters');
     ELSIF length(given_body) > 1048576 THEN
         PERFORM redrive.refuse('body must be at most 1048576 bytes, got ' || length(given_body));
     END IF;
@@ -87,12 +96,12 @@ BEGIN
     IF rules.max_attempts IS NOT NULL THEN
         INSERT INTO redrive.tasks (
             tenant, id, created_at, max_attempts, attempt_timeout_ms, policy_version, policy, dependency,
-            idempotency_key, fingerprint, target_url, method, headers, labels, body
+            idempotency_key, fingerprint, target_url, method, headers, labels, correlation_id, body
         ) VALUES (
             given_tenant, redrive.make_task_id(now_ms), now_ms, rules.max_attempts, rules.attempt_timeout_ms,
             rules.version, given_policy, lane, key, print, given_url, given_method,
             CASE WHEN fields <> '[]' THEN fields::text END, CASE WHEN labels <> '{}' THEN labels::text END,
-            coalesce(given_body, '')
+            given_correlation, coalesce(given_body, '')
         )
         ON CONFLICT (tenant, idempotency_key) DO NOTHING
         RETURNING id INTO made;
@@ -137,4 +146,42 @@ BEGIN
     END IF;
     RETURN made;
 END
+$$;
+
+-- The body as text. The content type is text/plain unless a header says otherwise.
+CREATE FUNCTION redrive.enqueue(
+    target_url text, body text DEFAULT NULL, method text DEFAULT 'POST', headers jsonb DEFAULT NULL,
+    policy_id text DEFAULT 'default', idempotency_key text DEFAULT NULL, tenant text DEFAULT 'default',
+    dependency text DEFAULT NULL, not_before timestamptz DEFAULT NULL, labels jsonb DEFAULT NULL,
+    correlation_id text DEFAULT NULL
+) RETURNS uuid LANGUAGE sql AS $$
+    SELECT redrive.enqueue_bytes(
+        target_url, convert_to(body, 'UTF8'), CASE WHEN body IS NOT NULL THEN 'text/plain; charset=utf-8' END, method,
+        headers, policy_id, idempotency_key, tenant, dependency, not_before, labels, correlation_id
+    )
+$$;
+
+-- The body as JSON, sent as PostgreSQL writes it. The content type is application/json unless a header says otherwise.
+CREATE FUNCTION redrive.enqueue(
+    target_url text, body jsonb, method text DEFAULT 'POST', headers jsonb DEFAULT NULL,
+    policy_id text DEFAULT 'default', idempotency_key text DEFAULT NULL, tenant text DEFAULT 'default',
+    dependency text DEFAULT NULL, not_before timestamptz DEFAULT NULL, labels jsonb DEFAULT NULL,
+    correlation_id text DEFAULT NULL
+) RETURNS uuid LANGUAGE sql AS $$
+    SELECT redrive.enqueue_bytes(
+        target_url, convert_to(body::text, 'UTF8'), 'application/json', method, headers, policy_id, idempotency_key,
+        tenant, dependency, not_before, labels, correlation_id
+    )
+$$;
+
+-- The body as bytes of any kind; no content type is implied.
+CREATE FUNCTION redrive.enqueue(
+    target_url text, body bytea, method text DEFAULT 'POST', headers jsonb DEFAULT NULL,
+    policy_id text DEFAULT 'default', idempotency_key text DEFAULT NULL, tenant text DEFAULT 'default',
+    dependency text DEFAULT NULL, not_before timestamptz DEFAULT NULL, labels jsonb DEFAULT NULL,
+    correlation_id text DEFAULT NULL
+) RETURNS uuid LANGUAGE sql AS $$
+    SELECT redrive.enqueue_bytes(
+        target_url, body, NULL, method, headers, policy_id, idempotency_key, tenant, dependency, not_before, labels, correlation_id
+    )
 $$;

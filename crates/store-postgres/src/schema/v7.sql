@@ -1,6 +1,9 @@
 -- Version 7: idempotency records, SQL functions that use them in the caller's own transaction (records.sql), and fingerprints
--- of version 2 in `redrive.enqueue` (fingerprint.sql).
---
+-- of version 2 and a correlation id in `redrive.enqueue` (fingerprint.sql).
+
+-- The caller's own id of the work that a task belongs to.
+ALTER TABLE redrive.tasks ADD COLUMN correlation_id text;
+
 -- A record is inserted when it is reserved and updated when it ends. Each update changes `expires_at` and `state`, which
 -- are indexed, so it writes new index entries. The room in a page keeps both versions of a row in it.
 CREATE TABLE redrive.idempotency_records (

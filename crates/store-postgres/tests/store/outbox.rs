@@ -44,11 +44,12 @@ async fn what_is_enqueued_is_what_will_be_sent() {
     let enqueue = "SELECT redrive.enqueue(
         target_url => 'https://User@Example.COM:443/hooks?x=1', method => 'PUT', body => 'hello',
         headers => '{\"X-One\": \"1\", \"X-Two\": [\"a\", \"b\"]}', idempotency_key => 'order-1',
-        labels => '{\"order\": \"1\"}')::text";
+        labels => '{\"order\": \"1\"}', correlation_id => 'checkout-1')::text";
     let id: String = client.query_one(enqueue, &[]).await.unwrap().get(0);
     let detail = opened.store.reads().task(TenantId::default_tenant(), id.parse().unwrap()).await.unwrap().unwrap();
     assert_eq!(detail.task.lane.dependency.as_str(), "https://example.com");
     assert_eq!((detail.task.idempotency_key.as_str(), detail.task.status), ("order-1", Status::Pending));
+    assert_eq!(detail.task.correlation().to_string(), "checkout-1");
     assert_eq!((detail.task.max_attempts, detail.task.policy.version, detail.task.run), (6, 1, 1));
     assert_eq!(detail.task.deadline_at.since(detail.task.created_at).as_secs(), 86_400);
     let request = &detail.request;
@@ -167,6 +168,8 @@ async fn invalid_arguments_are_refused_with_a_message() {
             "headers must be at most 32768 bytes in all, got 32769",
         ),
         ("target_url => 'http://a.b', labels => '{\"a b\": \"x\"}'", "labels must have names of 1 to 64"),
+        ("target_url => 'http://a.b', correlation_id => 'a b'", "correlation_id must be 1 to 128 visible"),
+        ("target_url => 'http://a.b', correlation_id => repeat('x', 129)", "correlation_id must be 1 to 128 visible"),
         ("target_url => 'http://a.b', dependency => ''", "dependency must be 1 to 300 visible"),
         ("target_url => 'http://a.b', body => repeat('x', 1048577)", "body must be at most 1048576 bytes, got 1048577"),
         ("target_url => 'http://a.b', policy_id => NULL", "policy_id must be 1 to 100 letters"),
@@ -194,7 +197,7 @@ async fn a_content_type_that_a_caller_implies_is_checked_like_any_header() {
         ("repeat('x', 40000)", "the content type must be"),
     ] {
         let enqueue = format!(
-            "SELECT redrive.enqueue_bytes('http://a.b', 'x', {implied}, 'POST', NULL, 'default', NULL, 'default', NULL, NULL, NULL)"
+            "SELECT redrive.enqueue_bytes('http://a.b', 'x', {implied}, 'POST', NULL, 'default', NULL, 'default', NULL, NULL, NULL, NULL)"
         );
         let refused = client.query_one(&enqueue, &[]).await.unwrap_err();
         let refused = refused.as_db_error().unwrap();

@@ -175,6 +175,7 @@ impl Work {
             backoff: None,
             dns_failures: 0,
             cancel_requested: false,
+            correlation_id: None,
             last_error: None,
         };
         let body = self.request.body.inline().map_or(&[][..], |bytes| bytes);

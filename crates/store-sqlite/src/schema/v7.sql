@@ -1,4 +1,5 @@
--- Version 7: idempotency records.
+-- Version 7: idempotency records, and the caller's own id of the work that a task belongs to.
+ALTER TABLE tasks ADD COLUMN correlation_id TEXT;
 
 -- The operations of the records, and the inboxes of consumers (`inbox/NAME`). A row is removed with the last record of
 -- its operation, and its number is never used again (AUTOINCREMENT).

@@ -13,8 +13,8 @@ use redrive_core::guards;
 use redrive_core::request::Fingerprinter;
 use redrive_core::task::PolicyRef;
 use redrive_core::{
-    Answer, Attempt, Body, BodyHash, BodyRef, Class, Dependency, ErrorType, IdempotencyKey, Lane, Outcome, PolicyId,
-    Reason, Request, Status, Task, TaskId, TenantId, Timestamp, policy,
+    Answer, Attempt, Body, BodyHash, BodyRef, Class, CorrelationId, Dependency, ErrorType, IdempotencyKey, Lane,
+    Outcome, PolicyId, Reason, Request, Status, Task, TaskId, TenantId, Timestamp, policy,
 };
 
 use crate::{
@@ -90,6 +90,8 @@ pub fn task(n: u64) -> Sample {
         id: id(n),
         lane: billing(),
         idempotency_key: IdempotencyKey::try_new(format!("key-{n}")).unwrap(),
+        // Given for every other sample: stores must keep both.
+        correlation_id: n.is_multiple_of(2).then(|| CorrelationId::try_new(format!("order-{n}")).unwrap()),
         policy: PolicyRef { id: PolicyId::default_policy(), version: 1 },
         status: Status::Pending,
         reason: None,

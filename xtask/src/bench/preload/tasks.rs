@@ -84,6 +84,7 @@ impl Maker {
             backoff: None,
             dns_failures: 0,
             cancel_requested: false,
+            correlation_id: None,
             last_error: None,
         };
         NewTask { task, request: Arc::clone(&self.request), fingerprint: self.fingerprint, start: Start::Pending }

@@ -57,6 +57,9 @@ pub(crate) struct Args {
     /// How long to wait before the first attempt
     #[arg(long, value_name = "DURATION", value_parser = crate::config::parse_duration)]
     delay: Option<Duration>,
+    /// Your own id of the work that the task belongs to, for logs and events
+    #[arg(long, value_name = "ID")]
+    correlation_id: Option<String>,
     /// A label to find the task by; may be repeated
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = pairs::label)]
     labels: Vec<(String, String)>,
@@ -92,6 +95,8 @@ struct Submission {
     idempotency_key: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     dependency: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    correlation_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     delay_ms: Option<u64>,
     #[serde(skip_serializing_if = "Map::is_empty")]
@@ -132,6 +137,7 @@ fn submission(args: Args) -> anyhow::Result<(Submission, Option<Upload>)> {
         policy: args.overrides.into_iter().collect(),
         idempotency_key: args.key,
         dependency: args.dependency,
+        correlation_id: args.correlation_id,
         delay_ms: args.delay.map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
         labels: args.labels.into_iter().map(|(name, value)| (name, Value::String(value))).collect(),
         ..Submission::default()

@@ -56,6 +56,9 @@ fn print(output: Output, task: &Task) -> std::io::Result<()> {
     rows(&mut table, "header", &task.headers);
     table.field("body", body(task.body_bytes, task.body_ref.as_deref()));
     table.field("key", task.idempotency_key.as_str());
+    if let Some(id) = &task.correlation_id {
+        table.field("correlation", id.as_str());
+    }
     table.field("dependency", task.dependency.as_str());
     table.field("policy", format!("{} v{}", task.policy_id, task.policy_version));
     rows(&mut table, "changed", task.policy.as_ref().unwrap_or(&Map::new()));

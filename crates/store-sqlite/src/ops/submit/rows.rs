@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use redrive_core::Status;
+use redrive_core::{CorrelationId, Status};
 use redrive_store::Lease;
 use rusqlite::Connection;
 
@@ -36,9 +36,9 @@ fn insert_tasks(connection: &Connection, rows: &[Row]) -> Result<(), SqliteError
             "INSERT OR FAIL INTO tasks (
                  id, tail, tenant, lane, policy, status, attempt_number, max_attempts, attempt_timeout_ms, created_at,
                  deadline_at, next_attempt_at, token, lease_since, lease_until, cancel_requested, backoff_us,
-                 idempotency_key
+                 idempotency_key, correlation_id
              )",
-            18,
+            19,
         )
     });
     INSERT.insert(connection, rows, |values, Row { prepared, lane, version, lease }| {
@@ -66,7 +66,8 @@ fn insert_tasks(connection: &Connection, rows: &[Row]) -> Result<(), SqliteError
         values.put(millis(until))?;
         values.put(false)?;
         values.put(task.backoff.map(micros))?;
-        values.put(task.idempotency_key.as_str())
+        values.put(task.idempotency_key.as_str())?;
+        values.put(task.correlation_id.as_ref().map(CorrelationId::as_str))
     })
 }
 
