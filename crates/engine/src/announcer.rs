@@ -107,42 +107,50 @@ pub(crate) async fn start(shared: &EngineState) {
 
 /// Runs until no attempt is left that could raise an alert, and confirms all alerts that were raised until then.
 pub(crate) async fn run(shared: Arc<EngineState>, mut unconfirmed: Unconfirmed) {
-    let (is_exclusive, step) = (shared.store.is_exclusive(), shared.options.steps.announce);
+    let is_exclusive = shared.store.is_exclusive();
     let mut next_look = if is_exclusive { None } else { Some(shared.clock.elapsed()) };
-    let mut batch = Vec::new();
     loop {
         tokio::select! {
             biased;
             () = shared.reached(Phase::Confirming) => break,
             // Before new alerts: under a stream of dead letters, those that were left behind would never be read.
             () = sleep_until(&shared, next_look) => {
+                // What is queued would be found as well, and raised twice.
+                confirm_queued(&shared, &mut unconfirmed).await;
                 let again = look_again(&shared).await;
                 next_look = again.or((!is_exclusive).then_some(LOOK_AFTER)).map(|wait| shared.clock.elapsed() + wait);
             }
             () = shared.alerts.doubt.notified(), if next_look.is_none() => {
                 next_look = Some(shared.clock.elapsed() + LOOK_AFTER);
             }
-            _ = unconfirmed.recv_many(&mut batch, step) => {
-                // Everything that is queued now was announced before, so that one wait is enough for all of it.
-                let mut queued = unconfirmed.len();
-                if !is_relayed(&shared).await {
-                    continue;
-                }
-                confirm(&shared, std::mem::take(&mut batch)).await;
-                while queued > 0 {
-                    let more: Vec<RaisedAlert> =
-                        std::iter::from_fn(|| unconfirmed.try_recv().ok()).take(queued.min(step)).collect();
-                    queued = if more.is_empty() { 0 } else { queued - more.len() };
-                    confirm(&shared, more).await;
-                }
-            }
+            Some(first) = unconfirmed.recv() => confirm_with_queued(&shared, first, &mut unconfirmed).await,
         }
     }
-    while let Ok(announced) = unconfirmed.try_recv() {
-        batch.push(announced);
+    confirm_queued(&shared, &mut unconfirmed).await;
+}
+
+/// Confirms the alerts that are queued now.
+async fn confirm_queued(shared: &EngineState, unconfirmed: &mut Unconfirmed) {
+    if let Ok(first) = unconfirmed.try_recv() {
+        confirm_with_queued(shared, first, unconfirmed).await;
     }
-    if !batch.is_empty() && is_relayed(&shared).await {
-        confirm(&shared, batch).await;
+}
+
+/// Confirms this alert and those that are queued now. All of them were raised before, so that one wait is enough. If they are not
+/// told of in time, their notes stay.
+async fn confirm_with_queued(shared: &EngineState, first: RaisedAlert, unconfirmed: &mut Unconfirmed) {
+    let queued = unconfirmed.len();
+    let more = std::iter::from_fn(|| unconfirmed.try_recv().ok()).take(queued);
+    let raised: Vec<RaisedAlert> = std::iter::once(first).chain(more).collect();
+    if is_relayed(shared).await {
+        confirm_all(shared, &raised).await;
+    }
+}
+
+/// Confirms alerts step by step.
+async fn confirm_all(shared: &EngineState, raised: &[RaisedAlert]) {
+    for step in raised.chunks(shared.options.steps.announce.max(1)) {
+        confirm(shared, step.to_vec()).await;
     }
 }
 
@@ -160,15 +168,17 @@ async fn look_again(shared: &EngineState) -> Option<Duration> {
 
 /// Raises the alert of every dead letter that ended before this moment and is still noted.
 async fn look(shared: &EngineState, ended_before: Timestamp) -> Result<(), Error> {
-    let step = shared.options.steps.announce;
+    // Many at once: people are told of all of them together, which takes seconds.
+    let most = shared.options.steps.unconfirmed;
     loop {
-        let left = shared.store.upkeep().pending_alerts(ended_before, step).await?;
+        let left = shared.store.upkeep().pending_alerts(ended_before, most).await?;
         left.iter().for_each(|task| shared.alerts.emit(task));
-        let is_last = left.len() < step;
+        let is_last = left.len() < most;
         if !left.is_empty() {
             shared.events.report(Report::AlertsFound(left.len()));
             if is_relayed(shared).await {
-                confirm(shared, left.iter().map(announced).collect()).await;
+                let raised: Vec<RaisedAlert> = left.iter().map(announced).collect();
+                confirm_all(shared, &raised).await;
             }
         }
         // Alerts that could not be confirmed would be found and raised again and again.

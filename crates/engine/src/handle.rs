@@ -199,6 +199,11 @@ impl Handle {
         self.shared.store_outage.is_going_on()
     }
 
+    /// Whether calls of the store fail now: whether one failed in the last minute and works no more.
+    pub fn is_store_failing(&self) -> bool {
+        self.shared.store_outage.is_failing(self.shared.clock.elapsed())
+    }
+
     /// 128 random bits, for idempotency keys that the caller did not give.
     pub fn random_bits(&self) -> u128 {
         u128::from(self.shared.entropy.bits()) << 64 | u128::from(self.shared.entropy.bits())
@@ -298,18 +303,19 @@ impl Handle {
     /// does not answer at the moment.
     pub async fn backlogs(&self, lanes: Vec<Lane>, most: u32) -> Option<Vec<Backlog>> {
         let now = self.now();
-        self.count("counting backlogs", self.shared.store.reads().backlogs(lanes, now, most)).await
+        self.count(self.shared.store.reads().backlogs(lanes, now, most)).await
     }
 
     /// How many retries of each of these lanes belong to tasks that were accepted before this moment, in order; of each lane the
     /// `look_at` retries that are due first are looked at. `None` if the store does not answer at the moment.
     pub async fn old_retries(&self, lanes: Vec<Lane>, accepted_before: Timestamp, look_at: u32) -> Option<Vec<u32>> {
         let reads = self.shared.store.reads();
-        self.count("counting old retries", reads.old_retries(lanes, accepted_before, look_at)).await
+        self.count(reads.old_retries(lanes, accepted_before, look_at)).await
     }
 
-    /// The answer of a count; `None` if it fails or takes too long.
-    async fn count<T>(&self, doing: &'static str, count: impl Future<Output = Result<T, Error>>) -> Option<T> {
+    /// The answer of a count; `None` if it fails or takes too long. Neither is an outage of the store: a count may look at many
+    /// rows, and nobody's work depends on it.
+    async fn count<T>(&self, count: impl Future<Output = Result<T, Error>>) -> Option<T> {
         let counted = tokio::select! {
             biased;
             counted = count => counted,
@@ -317,11 +323,7 @@ impl Handle {
                 Err(Error::Unavailable(format!("no answer within {COUNT_TIMEOUT:?}")))
             }
         };
-        match &counted {
-            Ok(_) => self.store_worked(doing),
-            Err(error) => self.store_failed(doing, error),
-        }
-        counted.ok()
+        counted.inspect_err(|error| tracing::debug!(%error, "the store's tasks could not be counted")).ok()
     }
 
     /// Sends a request once, at once and past the store, the lanes and their guards. Nothing of it is kept.

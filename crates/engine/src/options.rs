@@ -43,13 +43,13 @@ pub struct Options {
 /// What is logged of attempts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LogOptions {
-    /// The level of attempts that succeed; those that fail are logged at `info`.
+    /// The level of first attempts that succeed; retries and attempts that fail are logged at `info`.
     pub successes: SuccessLevel,
     /// Whether idempotency keys are logged, or a hash of each.
     pub hashes_keys: bool,
 }
 
-/// The level at which attempts that succeed are logged.
+/// The level at which first attempts that succeed are logged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SuccessLevel {
     /// Like attempts that fail.

@@ -13,6 +13,8 @@ use std::time::Duration;
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 /// How long no call may fail before an outage is over.
 const QUIET_FOR: Duration = Duration::from_secs(5);
+/// How long a store counts as failing after a call failed.
+const FAILING_FOR: Duration = Duration::from_secs(60);
 /// After this time without a failure, a kind of call no longer prolongs the outage: it may never be made again.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
 
@@ -50,6 +52,13 @@ impl StoreOutage {
     /// Whether an outage is in progress.
     pub(crate) fn is_going_on(&self) -> bool {
         self.is_going_on.load(Ordering::Acquire)
+    }
+
+    /// Whether an outage is in progress in which a call failed lately. An outage lasts until each kind of call that failed works
+    /// again, and such a call may never be made again.
+    pub(crate) fn is_failing(&self, now: Duration) -> bool {
+        let is_late = |outage: &Outage| now.saturating_sub(outage.last_failure) < FAILING_FOR;
+        self.is_going_on() && self.state.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(is_late)
     }
 
     /// Notes that a call of this kind failed.
@@ -124,6 +133,18 @@ mod tests {
         assert_eq!(outage.worked("submit", at(30)), None, "a cancel may still fail");
         assert_eq!(outage.worked("list", at(600)), None);
         assert_eq!(outage.worked("list", at(601)), Some(Report::Ended(2, at(601))));
+    }
+
+    #[test]
+    fn a_store_in_which_nothing_fails_any_more_is_not_failing_even_if_the_call_is_never_repeated() {
+        let outage = StoreOutage::default();
+        assert!(!outage.is_failing(at(0)));
+        outage.failed("listTasks", at(0));
+        outage.worked("claim", at(10));
+        assert!(outage.is_failing(at(59)) && outage.is_going_on());
+        assert!(!outage.is_failing(at(60)) && outage.is_going_on());
+        outage.failed("claim", at(70));
+        assert!(outage.is_failing(at(71)));
     }
 
     #[test]

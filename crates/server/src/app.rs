@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_core::Timestamp;
 use redrive_core::health::Thresholds;
 use redrive_engine::Handle;
 use tokio::sync::Semaphore;
@@ -42,6 +43,8 @@ pub struct App {
     pub metrics: Arc<Metrics>,
     /// Counts the tasks that ended in the last hour: the same value is one of the engine's sinks.
     pub health: Arc<HealthWindows>,
+    /// When this process began to count.
+    pub started_at: Timestamp,
     /// What the figures of health mean.
     pub thresholds: Thresholds,
     /// What fires and has fired: the same value is one of the engine's sinks, and its relay of alerts.
@@ -54,6 +57,7 @@ impl App {
     /// The operations over `engine`, with the default limits and without the retry standard.
     pub fn new(engine: Handle) -> Self {
         App {
+            started_at: engine.now(),
             engine,
             limits: Limits::default(),
             standard: Standard::Off,

@@ -20,14 +20,30 @@ const MOST_LANES: usize = 2_000;
 /// The most tenants that are counted.
 const MOST_TENANTS: usize = 1_000;
 
+/// The time between two searches for windows in which nothing ended: this is on the path of every task.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
 /// The tasks that ended in the last hour. The same value is a sink of the engine and part of the server's `App`.
 #[derive(Default)]
 pub struct HealthWindows(Mutex<Windows>);
 
 #[derive(Default)]
 struct Windows {
-    tenants: BTreeMap<TenantId, Window>,
-    lanes: BTreeMap<Lane, Window>,
+    tenants: Bounded<TenantId>,
+    lanes: Bounded<Lane>,
+}
+
+/// A bounded number of windows.
+struct Bounded<K> {
+    windows: BTreeMap<K, Window>,
+    /// When those in which nothing ended made room last.
+    swept_at: Option<Timestamp>,
+}
+
+impl<K> Default for Bounded<K> {
+    fn default() -> Self {
+        Bounded { windows: BTreeMap::new(), swept_at: None }
+    }
 }
 
 /// What a tenant's tasks that ended in some time add up to.
@@ -48,9 +64,9 @@ impl HealthWindows {
     pub(crate) fn last(&self, span: Duration, tenant: &TenantId, now: Timestamp) -> TenantTally {
         let windows = self.lock();
         let sum = |window: &Window| window.sum(span, now);
-        let lanes = windows.lanes.iter().filter(|(lane, _)| lane.tenant == *tenant);
+        let lanes = windows.lanes.windows.iter().filter(|(lane, _)| lane.tenant == *tenant);
         TenantTally {
-            overall: windows.tenants.get(tenant).map(sum).unwrap_or_default(),
+            overall: windows.tenants.windows.get(tenant).map(sum).unwrap_or_default(),
             dependencies: lanes
                 .map(|(lane, window)| (lane.dependency.clone(), sum(window)))
                 .filter(|(_, tally)| tally.ended > 0)
@@ -83,32 +99,34 @@ impl Sink for HealthWindows {
 
 impl Windows {
     fn add(&mut self, lane: &Lane, tally: &Tally, at: Timestamp) {
-        if let Some(window) = window(&mut self.tenants, &lane.tenant, MOST_TENANTS, at) {
+        if let Some(window) = self.tenants.window(&lane.tenant, MOST_TENANTS, at) {
             window.add(tally, at);
         }
-        if let Some(window) = window(&mut self.lanes, lane, MOST_LANES, at) {
+        if let Some(window) = self.lanes.window(lane, MOST_LANES, at) {
             window.add(tally, at);
         }
     }
 }
 
-/// The window of `key`, which is made if there is room. Windows in which nothing has ended for an hour make room.
-fn window<'w, K: Ord + Clone>(
-    windows: &'w mut BTreeMap<K, Window>,
-    key: &K,
-    most: usize,
-    now: Timestamp,
-) -> Option<&'w mut Window> {
-    if !windows.contains_key(key) {
-        if windows.len() >= most {
-            windows.retain(|_, window| !window.is_idle(now));
+impl<K: Ord + Clone> Bounded<K> {
+    /// The window of `key`, which is made if there is room. Windows in which nothing has ended for an hour make room.
+    fn window(&mut self, key: &K, most: usize, now: Timestamp) -> Option<&mut Window> {
+        if !self.windows.contains_key(key) {
+            if self.windows.len() >= most && !self.has_swept(now) {
+                self.swept_at = Some(now);
+                self.windows.retain(|_, window| !window.is_idle(now));
+            }
+            if self.windows.len() >= most {
+                return None;
+            }
+            self.windows.insert(key.clone(), Window::default());
         }
-        if windows.len() >= most {
-            return None;
-        }
-        windows.insert(key.clone(), Window::default());
+        self.windows.get_mut(key)
     }
-    windows.get_mut(key)
+
+    fn has_swept(&self, now: Timestamp) -> bool {
+        self.swept_at.is_some_and(|swept_at| now.since(swept_at) < SWEEP_EVERY && swept_at <= now)
+    }
 }
 
 impl fmt::Debug for HealthWindows {
@@ -145,7 +163,7 @@ mod tests {
         windows.lock().add(&lane("acme", MOST_LANES), &DEAD, at(60));
         let hour = windows.hour(&tenant, at(60));
         assert_eq!((hour.overall.ended, hour.dependencies.len()), (1, 1), "the others were an hour ago");
-        assert_eq!(windows.lock().lanes.len(), 1);
+        assert_eq!(windows.lock().lanes.windows.len(), 1);
     }
 
     #[test]

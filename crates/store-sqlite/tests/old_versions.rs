@@ -67,6 +67,8 @@ fn after_restart(mut snapshot: Snapshot) -> Snapshot {
 
 /// Tasks in every status; pending ones before their first attempt (10 to 12) and before a retry (20 to 22).
 async fn fill(store: &SqliteStore) {
+    // The old versions had no correlation ids.
+    let task = |n| task(n).uncorrelated();
     allow(store, acme()).await;
     keep_and_end(store, task(1), Status::Succeeded, at(9)).await;
     keep_and_end(store, task(2).created(at(3)), Status::Exhausted, at(9)).await;

@@ -116,6 +116,15 @@ impl Board {
         transitions
     }
 
+    /// Takes over alerts that fired in an earlier process. Those that are not read any more end after the time that their rule
+    /// keeps them.
+    pub fn restore(&mut self, alerts: impl IntoIterator<Item = Alert>) {
+        for alert in alerts {
+            let key = (alert.signal, alert.subject.clone());
+            self.watched.entry(key).or_insert(State::Firing { alert, clear_since: None });
+        }
+    }
+
     /// Everything that fires, by signal.
     pub fn firing(&self) -> impl Iterator<Item = &Alert> {
         self.watched.values().filter_map(|state| match state {
@@ -270,6 +279,26 @@ mod tests {
         rules.set(Rule { is_enabled: false, ..*rules.of(Signal::RetryRate) });
         let ended = board.evaluate(&rules, rate(0.2), &NONE, at(61));
         assert_eq!(ended.iter().map(|one| one.change).collect::<Vec<_>>(), [Change::Resolved]);
+    }
+
+    #[test]
+    fn what_an_earlier_process_saw_fire_goes_on_or_ends() {
+        let (rules, alert) = (rules(), |signal| Alert {
+            signal,
+            subject: Subject::Service,
+            severity: Severity::Warning,
+            value: 1.0,
+            why: String::new(),
+            fired_at: at(0),
+            resolved_at: None,
+        });
+        let mut board = Board::default();
+        board.restore([alert(Signal::RetryRate), alert(Signal::BreakerOpen)]);
+        assert_eq!(board.evaluate(&rules, rate(0.2), &NONE, at(100)), [], "one goes on, the other is kept for a while");
+        let ended = board.evaluate(&rules, rate(0.2), &NONE, at(160));
+        let ended: Vec<_> = ended.iter().map(|one| (one.change, one.alert.signal, one.alert.fired_at)).collect();
+        assert_eq!(ended, [(Change::Resolved, Signal::BreakerOpen, at(0))]);
+        assert_eq!(board.firing().map(|alert| alert.fired_at).collect::<Vec<_>>(), [at(0)]);
     }
 
     #[test]

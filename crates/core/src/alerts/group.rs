@@ -1,6 +1,6 @@
 //! When a sink is told: the alerts of a signal are one notification.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{Alert, Signal, Subject};
@@ -25,17 +25,21 @@ impl Default for Timing {
 }
 
 /// The longest time between two notifications of dead letters: the process that ended them must have told of them before
-/// others take their alerts over.
-const LONGEST_FOR_DEAD_LETTERS: Duration = Duration::from_secs(15);
+/// others take their alerts over. Also of urgent signals.
+const LONGEST_IF_PRESSING: Duration = Duration::from_secs(15);
+
+/// The most alerts that are over in one notification.
+const MOST_RESOLVED: usize = 2_000;
 
 impl Timing {
     /// The times for a signal.
     fn of(&self, signal: Signal) -> Timing {
-        if signal != Signal::DeadLetter {
-            return *self;
+        let bounded = |wait: Duration| wait.min(LONGEST_IF_PRESSING);
+        match signal {
+            Signal::DeadLetter => Timing { wait: bounded(self.wait), interval: bounded(self.interval), ..*self },
+            _ if signal.is_urgent() => Timing { wait: Duration::ZERO, interval: bounded(self.interval), ..*self },
+            _ => *self,
         }
-        let bounded = |wait: Duration| wait.min(LONGEST_FOR_DEAD_LETTERS);
-        Timing { wait: bounded(self.wait), interval: bounded(self.interval), repeat: self.repeat }
     }
 }
 
@@ -51,17 +55,14 @@ pub struct Notification {
 }
 
 impl Notification {
-    /// The same, which says of these alerts too that they are over, unless they fire or are named already.
+    /// The same, which says of these alerts too that they are over, unless it says something newer of their subjects.
     #[must_use]
-    pub fn with_resolved(&self, more: Vec<Alert>) -> Notification {
-        let mut whole = self.clone();
-        for alert in more {
-            let is_same = |other: &Alert| other.subject == alert.subject && other.fired_at == alert.fired_at;
-            if !whole.resolved.iter().chain(&whole.firing).any(is_same) {
-                whole.resolved.push(alert);
-            }
-        }
-        whole
+    pub fn with_resolved(mut self, more: Vec<Alert>) -> Notification {
+        let named: BTreeSet<Subject> =
+            self.resolved.iter().chain(&self.firing).map(|alert| alert.subject.clone()).collect();
+        self.resolved.extend(more.into_iter().filter(|alert| !named.contains(&alert.subject)));
+        self.resolved.truncate(MOST_RESOLVED);
+        self
     }
 }
 
@@ -76,26 +77,32 @@ struct Group {
     told_at: Option<Timestamp>,
     /// When what fires became different from what was told.
     differs_since: Option<Timestamp>,
+    /// The last notification did not arrive: what fires is told again from this moment on.
+    again_at: Option<Timestamp>,
 }
 
 impl Groups {
-    /// The notifications that are due, given everything that fires and that the sink is to be told of. With `flush` those that
-    /// would still wait are due too. A notification stays due until it was [`told`](Groups::told).
+    /// The notifications that are due, given everything that fires. Of what `is_withheld`, the sink is not told that it fires,
+    /// only that it is over if it was told before. With `flush` those that would still wait are due too. A notification
+    /// stays due until it was [`told`](Groups::told).
     pub fn due<'a>(
         &mut self,
         firing: impl IntoIterator<Item = &'a Alert>,
+        is_withheld: impl Fn(&Alert) -> bool,
         timing: &Timing,
         now: Timestamp,
         flush: bool,
     ) -> Vec<Notification> {
-        let mut by_signal: BTreeMap<Signal, BTreeMap<Subject, &Alert>> = BTreeMap::new();
+        let mut by_signal: BTreeMap<Signal, Firing<'a>> = BTreeMap::new();
         for alert in firing {
-            by_signal.entry(alert.signal).or_default().insert(alert.subject.clone(), alert);
+            let firing = by_signal.entry(alert.signal).or_default();
+            let part = if is_withheld(alert) { &mut firing.withheld } else { &mut firing.wanted };
+            part.insert(&alert.subject, alert);
         }
         for signal in by_signal.keys() {
             self.0.entry(*signal).or_default();
         }
-        let none = BTreeMap::new();
+        let none = Firing::default();
         let mut due = Vec::new();
         for (signal, group) in &mut self.0 {
             let firing = by_signal.get(signal).unwrap_or(&none);
@@ -109,15 +116,33 @@ impl Groups {
     /// Notes that a notification is sure to reach the sink.
     pub fn told(&mut self, notification: Notification, now: Timestamp) {
         let group = self.0.entry(notification.signal).or_default();
-        group.told = notification.firing.into_iter().map(|alert| (alert.subject.clone(), alert)).collect();
-        (group.told_at, group.differs_since) = (Some(now), None);
+        // What is withheld stays known: that it is over is told later.
+        notification.resolved.iter().for_each(|alert| drop(group.told.remove(&alert.subject)));
+        group.told.extend(notification.firing.into_iter().map(|alert| (alert.subject.clone(), alert)));
+        (group.told_at, group.differs_since, group.again_at) = (Some(now), None, None);
     }
 
-    /// Whether the sink was told that this alert fires.
-    pub fn knows(&self, alert: &Alert) -> bool {
-        let group = self.0.get(&alert.signal);
-        let told = group.and_then(|group| group.told.get(&alert.subject));
-        told.is_some_and(|told| told.fired_at == alert.fired_at)
+    /// Notes that the last notification about this signal did not arrive, and will not: the next one is due after the interval.
+    pub fn not_delivered(&mut self, signal: Signal, timing: &Timing, now: Timestamp) {
+        if let Some(group) = self.0.get_mut(&signal) {
+            group.again_at.get_or_insert(now.after(timing.interval));
+        }
+    }
+
+    /// What a sink was told that it fires, of all signals.
+    pub fn told_to_fire(&self) -> impl Iterator<Item = &Alert> {
+        self.0.values().flat_map(|group| group.told.values())
+    }
+
+    /// The groups of a sink that an earlier process told these alerts.
+    pub fn restored(alerts: impl IntoIterator<Item = Alert>, now: Timestamp) -> Self {
+        let mut groups = Groups::default();
+        for alert in alerts {
+            let group = groups.0.entry(alert.signal).or_default();
+            group.told_at = Some(now);
+            group.told.insert(alert.subject.clone(), alert);
+        }
+        groups
     }
 
     /// Whether a notification about this signal waits to be sent.
@@ -126,39 +151,56 @@ impl Groups {
     }
 }
 
+/// What fires of one signal.
+#[derive(Default)]
+struct Firing<'a> {
+    /// The sink is to be told of these.
+    wanted: BTreeMap<&'a Subject, &'a Alert>,
+    /// Of these it is not told.
+    withheld: BTreeMap<&'a Subject, &'a Alert>,
+}
+
 impl Group {
-    fn is_due(&mut self, firing: &BTreeMap<Subject, &Alert>, timing: &Timing, now: Timestamp, flush: bool) -> bool {
+    fn is_due(&mut self, firing: &Firing<'_>, timing: &Timing, now: Timestamp, flush: bool) -> bool {
         let since_told = self.told_at.map(|told_at| now.since(told_at));
         if self.is_as_told(firing) {
             self.differs_since = None;
-            return !firing.is_empty() && since_told.is_some_and(|since| since >= timing.repeat);
+            let is_repeat = since_told.is_some_and(|since| since >= timing.repeat);
+            let is_again = self.again_at.is_some_and(|again_at| now >= again_at);
+            return is_again || (is_repeat && !firing.wanted.is_empty());
         }
         let differs_since = *self.differs_since.get_or_insert(now);
         // A group that was over is told of at once when it fires again; the interval is for one that goes on.
         let has_interval_passed = self.told.is_empty() || since_told.is_none_or(|since| since >= timing.interval);
         // That everything is over is worth no wait.
-        let is_over = firing.is_empty();
+        let is_over = firing.wanted.is_empty();
         flush || is_over || (now.since(differs_since) >= timing.wait && has_interval_passed)
     }
 
-    /// The same alerts: one that ended and fired again is another.
-    fn is_as_told(&self, firing: &BTreeMap<Subject, &Alert>) -> bool {
-        self.told.len() == firing.len()
-            && self
-                .told
-                .iter()
-                .zip(firing)
-                .all(|((told, before), (subject, alert))| told == subject && before.fired_at == alert.fired_at)
+    /// Everything that is wanted was told, and everything that was told still fires. One that ended and fired again is another.
+    fn is_as_told(&self, firing: &Firing<'_>) -> bool {
+        let is_told =
+            |alert: &&Alert| self.told.get(&alert.subject).is_some_and(|told| told.fired_at == alert.fired_at);
+        firing.wanted.values().all(is_told) && !self.told.values().any(|alert| firing.is_over(alert))
     }
 
-    fn notification(&self, signal: Signal, firing: &BTreeMap<Subject, &Alert>, now: Timestamp) -> Notification {
-        let is_over = |alert: &&Alert| firing.get(&alert.subject).is_none_or(|one| one.fired_at != alert.fired_at);
-        let resolved = self.told.values().filter(is_over);
+    fn notification(&self, signal: Signal, firing: &Firing<'_>, now: Timestamp) -> Notification {
+        let resolved = self.told.values().filter(|alert| firing.is_over(alert));
         Notification {
             signal,
-            firing: firing.values().map(|alert| (*alert).clone()).collect(),
+            firing: firing.wanted.values().map(|alert| (*alert).clone()).collect(),
             resolved: resolved.map(|alert| Alert { resolved_at: Some(now), ..alert.clone() }).collect(),
         }
+    }
+}
+
+impl Firing<'_> {
+    /// Whether this alert does not fire any more.
+    fn is_over(&self, alert: &Alert) -> bool {
+        let is_same = |part: &BTreeMap<&Subject, &Alert>| {
+            part.get(&alert.subject).is_some_and(|firing| firing.fired_at == alert.fired_at)
+        };
+        !is_same(&self.wanted) && !is_same(&self.withheld)
     }
 }
 
@@ -184,7 +226,7 @@ mod tests {
 
     /// The names in each notification: what fires, and what is over.
     fn tell(groups: &mut Groups, firing: &[Alert], second: u64) -> Vec<(Vec<String>, Vec<String>)> {
-        let due = groups.due(firing, &TIMING, at(second), false);
+        let due = groups.due(firing, |_| false, &TIMING, at(second), false);
         let names = |alerts: &[Alert]| {
             let name = |alert: &Alert| match &alert.subject {
                 Subject::Lane(lane) => lane.dependency.to_string(),
@@ -251,13 +293,13 @@ mod tests {
     fn a_notification_stays_due_until_it_is_told_and_signals_do_not_wait_for_each_other() {
         let mut groups = Groups::default();
         let firing = [alert(Signal::DeadLetter, "a", 0), alert(Signal::BreakerOpen, "a", 0)];
-        assert_eq!(groups.due(&firing, &TIMING, at(0), false), []);
+        assert_eq!(groups.due(&firing, |_| false, &TIMING, at(0), false), []);
         for second in [5, 6] {
-            assert_eq!(groups.due(&firing, &TIMING, at(second), false).len(), 2);
+            assert_eq!(groups.due(&firing, |_| false, &TIMING, at(second), false).len(), 2);
         }
-        let due = groups.due(&firing, &TIMING, at(7), false);
+        let due = groups.due(&firing, |_| false, &TIMING, at(7), false);
         groups.told(due.into_iter().next().unwrap(), at(7));
-        assert_eq!(groups.due(&firing, &TIMING, at(8), false).len(), 1);
+        assert_eq!(groups.due(&firing, |_| false, &TIMING, at(8), false).len(), 1);
     }
 
     #[test]
@@ -270,35 +312,84 @@ mod tests {
         let notification =
             Notification { signal: Signal::BreakerOpen, firing: vec![a.clone()], resolved: vec![b.clone()] };
         let earlier = alert(Signal::BreakerOpen, "a", 9);
-        let whole = notification.with_resolved(vec![a, b.clone(), c.clone(), earlier.clone()]);
-        assert_eq!((whole.firing, whole.resolved), (notification.firing, vec![b, c, earlier]));
+        let whole = notification.with_resolved(vec![b.clone(), c.clone(), earlier]);
+        assert_eq!((&whole.firing, &whole.resolved), (&vec![a], &vec![b, c]), "a fires again: that is newer");
+        let many = (0..5_000).map(|number| alert(Signal::BreakerOpen, &format!("d{number}"), 0)).collect();
+        assert_eq!(whole.with_resolved(many).resolved.len(), MOST_RESOLVED);
     }
 
     #[test]
-    fn a_sink_knows_what_it_was_told_until_it_is_told_that_it_is_over() {
+    fn of_what_is_withheld_a_sink_hears_only_that_it_is_over() {
         let mut groups = Groups::default();
-        let (first, second) = (alert(Signal::BreakerOpen, "a", 0), alert(Signal::BreakerOpen, "a", 7));
-        assert!(!groups.knows(&first));
-        tell(&mut groups, std::slice::from_ref(&first), 0);
-        tell(&mut groups, std::slice::from_ref(&first), 5);
-        assert_eq!((groups.knows(&first), groups.knows(&second)), (true, false));
-        tell(&mut groups, &[], 6);
-        assert!(!groups.knows(&first));
+        let (a, b) = (alert(Signal::BreakerOpen, "a", 0), alert(Signal::BreakerOpen, "b", 0));
+        let is_b = |alert: &Alert| alert.subject == b.subject;
+        let both = [a.clone(), b.clone()];
+        let mut told = |firing: &[Alert], is_withheld: &dyn Fn(&Alert) -> bool, second| {
+            let due = groups.due(firing, is_withheld, &TIMING, at(second), false);
+            let sizes: Vec<_> = due.iter().map(|one| (one.firing.len(), one.resolved.len())).collect();
+            due.into_iter().for_each(|one| groups.told(one, at(second)));
+            sizes
+        };
+        assert_eq!(told(&both, &is_b, 0), []);
+        assert_eq!(told(&both, &is_b, 5), [(1, 0)], "a silence from the beginning");
+        assert_eq!(told(&both, &|_| false, 305), []);
+        assert_eq!(told(&both, &|_| false, 310), [(2, 0)], "the silence is over");
+        assert_eq!(told(&both, &|_| true, 9_000), [], "what is silenced after it was told is not told again");
+        assert_eq!(told(&both, &is_b, 9_001), [(1, 0)], "what is not silenced is");
+        assert_eq!(told(std::slice::from_ref(&a), &|_| true, 9_400), [(0, 1)]);
+        assert_eq!(told(&[], &|_| true, 9_800), [(0, 1)]);
+    }
+
+    #[test]
+    fn what_did_not_arrive_is_told_again_after_the_interval() {
+        let mut groups = Groups::default();
+        let firing = [alert(Signal::BreakerOpen, "a", 0)];
+        tell(&mut groups, &firing, 0);
+        assert_eq!(tell(&mut groups, &firing, 5).len(), 1);
+        groups.not_delivered(Signal::BreakerOpen, &TIMING, at(10));
+        assert!(!groups.is_waiting(Signal::BreakerOpen), "its first notification was durable");
+        assert_eq!(tell(&mut groups, &firing, 309), []);
+        assert_eq!(tell(&mut groups, &firing, 310), [(names(&["a"]), vec![])]);
+        assert_eq!(tell(&mut groups, &firing, 700), []);
+        assert_eq!(tell(&mut groups, &[], 701), [(vec![], names(&["a"]))]);
+        groups.not_delivered(Signal::BreakerOpen, &TIMING, at(702));
+        assert_eq!(tell(&mut groups, &[], 1_001), []);
+        assert_eq!(tell(&mut groups, &[], 1_002), [(vec![], vec![])], "what it said is added by the caller");
+        assert_eq!(tell(&mut groups, &[], 9_000), []);
+    }
+
+    #[test]
+    fn a_process_goes_on_from_what_the_one_before_has_told() {
+        let (a, b) = (alert(Signal::BreakerOpen, "a", 0), alert(Signal::RetryRate, "b", 0));
+        let mut groups = Groups::restored([a.clone(), b.clone()], at(100));
+        assert_eq!(groups.told_to_fire().cloned().collect::<Vec<_>>(), [b.clone(), a.clone()]);
+        assert_eq!(tell(&mut groups, &[a.clone(), b], 101), []);
+        assert_eq!(tell(&mut groups, &[a], 102), [(vec![], names(&["b"]))]);
+    }
+
+    #[test]
+    fn an_urgent_signal_waits_for_no_others() {
+        for (signal, notifications) in
+            [(Signal::CertificateError, 1), (Signal::StoreUnavailable, 1), (Signal::BreakerOpen, 0)]
+        {
+            let told = tell(&mut Groups::default(), &[alert(signal, "a", 0)], 0);
+            assert_eq!(told.len(), notifications, "{signal:?}");
+        }
     }
 
     #[test]
     fn a_flush_does_not_wait() {
         let mut groups = Groups::default();
         let firing = [alert(Signal::DeadLetter, "a", 0)];
-        assert_eq!(groups.due(&firing, &TIMING, at(0), true).len(), 1);
+        assert_eq!(groups.due(&firing, |_| false, &TIMING, at(0), true).len(), 1);
     }
 
     #[test]
     fn what_ended_before_it_was_told_is_never_told() {
         let mut groups = Groups::default();
-        let firing = [alert(Signal::DeadLetter, "a", 0)];
-        assert_eq!(groups.due(&firing, &TIMING, at(0), false), []);
-        assert_eq!(groups.due(&[], &TIMING, at(3), false), []);
-        assert_eq!(groups.due(&[], &TIMING, at(9), true), []);
+        let firing = [alert(Signal::BreakerOpen, "a", 0)];
+        assert_eq!(groups.due(&firing, |_| false, &TIMING, at(0), false), []);
+        assert_eq!(groups.due(&[], |_| false, &TIMING, at(3), false), []);
+        assert_eq!(groups.due(&[], |_| false, &TIMING, at(9), true), []);
     }
 }

@@ -34,6 +34,11 @@ pub struct Rules([Rule; Signal::ALL.len()]);
 /// A rule that cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRule {
+    /// A dead letter must raise an alert, whatever else happens.
+    #[error(
+        "must fire at the first dead letter and at once: fire 0 and wait 0s (R-8); a sink's rules and severity leave it out"
+    )]
+    DeadLetterMustFire,
     /// A value is not a number.
     #[error("fire and clear must be finite numbers")]
     NotFinite,
@@ -104,7 +109,7 @@ impl Rule {
     }
 
     fn is_bad_when_low(&self) -> bool {
-        self.signal == Signal::SecondAttemptSuccess
+        self.signal.is_bad_when_low()
     }
 
     /// Checks the values.
@@ -114,6 +119,9 @@ impl Rule {
         }
         if self.signal.has_window() && !WINDOWS.contains(&self.window) {
             return Err(InvalidRule::Window);
+        }
+        if self.signal == Signal::DeadLetter && (self.fire != 0.0 || !self.wait.is_zero()) {
+            return Err(InvalidRule::DeadLetterMustFire);
         }
         match (self.is_bad_when_low(), self.clear < self.fire, self.clear > self.fire) {
             (true, true, _) => Err(InvalidRule::ClearBelowFire { signal: self.signal }),
@@ -179,6 +187,19 @@ mod tests {
         let wrong = rule(Signal::SecondAttemptSuccess, 0.6, 0.5).unwrap_err();
         assert_eq!(wrong.to_string(), "clear must be at or above fire (second-attempt-success is bad when it is low)");
         assert_eq!(rule(Signal::RetryRate, f64::NAN, 0.0), Err(InvalidRule::NotFinite));
+    }
+
+    #[test]
+    fn every_dead_letter_must_raise_an_alert() {
+        let rule = Rule::default_of(Signal::DeadLetter);
+        for (rule, expected) in [
+            (Rule { fire: 1.0, ..rule }, Err(InvalidRule::DeadLetterMustFire)),
+            (Rule { wait: Duration::from_secs(1), ..rule }, Err(InvalidRule::DeadLetterMustFire)),
+            (Rule { keep: Duration::from_secs(60), severity: Severity::Critical, ..rule }, Ok(())),
+            (Rule { is_enabled: false, ..rule }, Ok(())),
+        ] {
+            assert_eq!(rule.validate(), expected, "{rule:?}");
+        }
     }
 
     #[test]

@@ -131,6 +131,16 @@ impl Signal {
         )
     }
 
+    /// Whether low values are bad.
+    pub const fn is_bad_when_low(self) -> bool {
+        matches!(self, Signal::SecondAttemptSuccess)
+    }
+
+    /// Whether its notifications wait for no others: an operator has to know at once.
+    pub const fn is_urgent(self) -> bool {
+        matches!(self, Signal::CertificateError) || self.is_direct()
+    }
+
     /// Whether all nodes over one store read the same value, so that one of them tells the sinks. Of other signals each node
     /// reads its own part.
     pub const fn is_shared(self) -> bool {
@@ -139,7 +149,6 @@ impl Signal {
             Signal::LongInRetry
                 | Signal::BreakerOpen
                 | Signal::DependencyPaused
-                | Signal::DependencyGone
                 | Signal::RowsSetAside
                 | Signal::DeadLettersExpiring
         )

@@ -33,9 +33,11 @@ pub enum Health {
     Red,
 }
 
-/// The thresholds of a figure. If `alert` is above `healthy`, high values are bad; otherwise low ones are.
+/// The thresholds of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
+    /// Whether low values are bad; otherwise high ones are.
+    pub is_bad_when_low: bool,
     /// Values up to this one are usual.
     pub healthy: f64,
     /// Whether this value itself is usual.
@@ -132,7 +134,7 @@ impl Health {
 impl Bounds {
     /// What a value means.
     pub fn judge(&self, value: f64) -> Health {
-        let is_beyond = |bound: f64| if self.are_high_values_bad() { value > bound } else { value < bound };
+        let is_beyond = |bound: f64| if self.is_bad_when_low { value < bound } else { value > bound };
         if is_beyond(self.alert) {
             Health::Red
         } else if is_beyond(self.healthy) || (value == self.healthy && !self.includes_healthy) {
@@ -142,14 +144,14 @@ impl Bounds {
         }
     }
 
-    fn are_high_values_bad(&self) -> bool {
-        self.alert >= self.healthy
-    }
-
     /// The reason for a judgement, for people: what was measured, and the threshold that it passed.
     fn why(&self, figure: Figure, health: Health, measured: String) -> String {
-        let (above, below) = if self.are_high_values_bad() { ("above", "below") } else { ("below", "above") };
-        let usual = if self.includes_healthy { "up to" } else { below };
+        let (above, below) = if self.is_bad_when_low { ("below", "above") } else { ("above", "below") };
+        let usual = match (self.includes_healthy, self.is_bad_when_low) {
+            (false, _) => below,
+            (true, false) => "up to",
+            (true, true) => "at least",
+        };
         match health {
             Health::Red => format!("{measured}; the alert is {above} {}", figure.threshold(self.alert)),
             Health::Yellow => format!("{measured}; usual is {usual} {}", figure.threshold(self.healthy)),
@@ -170,7 +172,8 @@ impl Default for Thresholds {
                 Figure::SecondAttemptSuccess => (0.80, 0.60),
             };
             // The guide has "1.0 to 1.3", and "below 5 %" and so on for the others.
-            Bounds { healthy, includes_healthy: figure == Figure::AttemptsToSuccess, alert }
+            let includes_healthy = figure == Figure::AttemptsToSuccess;
+            Bounds { is_bad_when_low: figure == Figure::SecondAttemptSuccess, healthy, includes_healthy, alert }
         };
         Thresholds(Figure::ALL.map(bounds))
     }
@@ -182,10 +185,13 @@ impl Thresholds {
         self.0[figure as usize]
     }
 
-    /// Sets up to which value a figure is usual, and beyond which it calls for action.
+    /// Sets up to which value a figure is usual, this value included, and beyond which it calls for action. Nothing changes if
+    /// both are as they are.
     pub fn set(&mut self, figure: Figure, healthy: f64, alert: f64) {
         let bounds = &mut self.0[figure as usize];
-        (bounds.healthy, bounds.alert) = (healthy, alert);
+        if (bounds.healthy, bounds.alert) != (healthy, alert) {
+            *bounds = Bounds { healthy, includes_healthy: true, alert, ..*bounds };
+        }
     }
 
     /// Judges all figures. `long_in_retry` is `None` if it could not be counted.
@@ -309,6 +315,30 @@ mod tests {
         ] {
             let assessment = assessed(LongInRetry, Tally::default(), Some(tasks));
             assert_eq!((assessment.health, assessment.why.as_str()), (health, why));
+        }
+    }
+
+    #[test]
+    fn thresholds_that_were_set_keep_the_direction_of_their_figure() {
+        use Health::*;
+        let judged = |figure, (healthy, alert), value| {
+            let mut thresholds = Thresholds::default();
+            thresholds.set(figure, healthy, alert);
+            thresholds.of(figure).judge(value)
+        };
+        for (figure, bounds, value, health) in [
+            // Equal values have no side of their own.
+            (Figure::SecondAttemptSuccess, (0.9, 0.9), 0.95, Green),
+            (Figure::SecondAttemptSuccess, (0.9, 0.9), 0.9, Green),
+            (Figure::SecondAttemptSuccess, (0.9, 0.9), 0.3, Red),
+            (Figure::RetryRate, (0.2, 0.2), 0.2, Green),
+            (Figure::RetryRate, (0.2, 0.2), 0.21, Red),
+            (Figure::DeadLetterRate, (0.0, 0.0), 0.0, Green),
+            (Figure::DeadLetterRate, (0.0, 0.0), 0.001, Red),
+            // Those of the guide stay as the guide has them.
+            (Figure::RetryRate, (0.05, 0.10), 0.05, Yellow),
+        ] {
+            assert_eq!(judged(figure, bounds, value), health, "{figure:?} {bounds:?} {value}");
         }
     }
 

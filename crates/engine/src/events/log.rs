@@ -106,10 +106,12 @@ macro_rules! attempt {
 impl Log {
     fn attempt_ended(&self, task: &Task, attempt: &Attempt) {
         let key = self.key(task);
+        // every retry is logged, whatever comes of it.
+        let is_retry = attempt.number_in_run > 1;
         match (&attempt.error, self.0.successes) {
             (Some(_), _) => attempt!(info, task, attempt, key, "attempt failed"),
-            (None, SuccessLevel::Info) => attempt!(info, task, attempt, key, "attempt succeeded"),
-            (None, SuccessLevel::Debug) => attempt!(debug, task, attempt, key, "attempt succeeded"),
+            (None, SuccessLevel::Debug) if !is_retry => attempt!(debug, task, attempt, key, "attempt succeeded"),
+            (None, _) => attempt!(info, task, attempt, key, "attempt succeeded"),
         }
     }
 

@@ -274,7 +274,7 @@ fn sink_section(fields: &[(String, Given)]) -> Result<Sink, Expected> {
             "kind" => value.one_of(&SinkKind::ALL.map(|kind| (kind.as_str(), kind))).map(|given| kind = Some(given)),
             "url" => value.text().and_then(url_of).map(|given| url = Some(given)),
             "authorization" => value.text().and_then(header).map(|given| authorization = Some(given)),
-            "rules" => value.words(|word| RuleName::read(word).map(|name| name.0)).map(|given| signals = given),
+            "rules" => value.words(told_rule).map(|given| signals = given),
             "severity" => severity(value).map(|given| least_severity = given),
             _ => Err("is not a setting of a sink; there are kind, url, authorization, rules and severity".into()),
         };
@@ -283,6 +283,14 @@ fn sink_section(fields: &[(String, Given)]) -> Result<Sink, Expected> {
     let kind = kind.ok_or("kind must be given")?;
     let url = url.ok_or("url must be given")?;
     Ok(Sink { kind, target: Target { url, authorization }, signals, least_severity })
+}
+
+/// A rule that sinks are told of.
+fn told_rule(word: &str) -> Result<Signal, Expected> {
+    match RuleName::read(word)?.0 {
+        signal if signal.is_local() => Err(format!("{word} is told to no sink: it is about sinks")),
+        signal => Ok(signal),
+    }
 }
 
 /// A URL that a notification can be sent to. Errors never contain it.

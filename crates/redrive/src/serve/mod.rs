@@ -243,7 +243,7 @@ struct Service {
     config: Config,
     store: Arc<dyn Store>,
     engine: Handle,
-    alerts: Arc<Alerts>,
+    app: Arc<App>,
     /// The loop that tells the sinks of alerts.
     notifier: JoinHandle<()>,
     stop_server: oneshot::Sender<()>,
@@ -262,19 +262,18 @@ impl Service {
             Presence { version: env!("CARGO_PKG_VERSION").into(), address: host::reachable(address) };
         let observers = Observers::new(&config);
         let engine = start_engine(&config, store.clone(), transport, &observers).await?;
-        let alerts = observers.alerts.clone();
         let app = app(&config, engine.clone(), observers);
         let notifier = tokio::spawn(alerts::run(app.clone()));
-        let (stop_server, server) = start_server(&config, (listener, address), app);
+        let (stop_server, server) = start_server(&config, (listener, address), app.clone());
         greet(&config, blobs::location(&config)?.as_ref(), address);
-        Ok((Service { config, store, engine, alerts, notifier, stop_server }, server))
+        Ok((Service { config, store, engine, app, notifier, stop_server }, server))
     }
 
     /// Exits soon, because a part of the service has failed: attempts in progress get a moment to finish.
     async fn die(self, dead: &str) {
         tracing::error!(dead, "a part of the service has failed; exiting so that the supervisor restarts the process");
         // While the engine still can; the sinks may be slow, and attempts in progress come first.
-        let told = tokio::time::timeout(TELL_WITHIN, self.alerts.tell_of_failure(dead)).await;
+        let told = tokio::time::timeout(TELL_WITHIN, alerts::tell_of_failure(&self.app, dead)).await;
         if told.is_err() {
             tracing::warn!("the sinks of alerts could not be told in time");
         }

@@ -150,7 +150,7 @@ impl Entry {
     /// The expression for Prometheus with the values of a rule.
     fn expression(&self, rule: &Rule) -> Option<String> {
         let window = duration_text(rule.window);
-        let beyond = if rule.clear > rule.fire { "<" } else { ">" };
+        let beyond = if rule.signal.is_bad_when_low() { "<" } else { ">" };
         let condition = self.condition?.replace("BEYOND", beyond).replace("FIRE", &rule.fire.to_string());
         Some(condition.replace("WINDOW", &window))
     }
@@ -162,7 +162,7 @@ pub fn reference() -> String {
         "| rule | severity | fires | is over | window | fires after | ends after |\n| --- | --- | --- | --- | --- | --- | --- |\n",
     );
     for rule in Signal::ALL.map(Rule::default_of) {
-        let (fires, over) = if rule.clear > rule.fire { ("below", "from") } else { ("above", "up to") };
+        let (fires, over) = if rule.signal.is_bad_when_low() { ("below", "from") } else { ("above", "up to") };
         let window = if rule.signal.has_window() { duration_text(rule.window) } else { "-".into() };
         text += &format!(
             "| `{}` | {} | {fires} {} | {over} {} | {window} | {} | {} |\n",

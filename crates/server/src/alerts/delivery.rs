@@ -7,7 +7,7 @@ use std::time::Duration;
 use redrive_core::alerts::{Alert, Signal};
 use redrive_core::policy::Spec;
 use redrive_core::request::Fingerprinter;
-use redrive_core::{Dependency, Lane, PolicyId, Request, TaskId, TenantId, id};
+use redrive_core::{Dependency, Lane, PolicyId, Request, Status, TaskId, TenantId, id};
 use redrive_engine::ValidatedTask;
 use redrive_engine::policies::Resolved;
 use redrive_engine::transport::{AlwaysOpen, Outbound};
@@ -31,58 +31,73 @@ const MOST_ATTEMPTS: u32 = 60;
 /// A notification that was enqueued.
 #[derive(Debug)]
 pub(super) struct Sent {
-    /// The task that delivers it.
-    pub(super) task: TaskId,
+    /// The tasks that deliver it.
+    pub(super) tasks: Vec<TaskId>,
     /// What it says is over.
     pub(super) resolved: Vec<Alert>,
 }
 
-/// What the notification before said is over and the sink has not received. The next one says it again, because it takes the
-/// place of the one before.
-pub(super) async fn undelivered(app: &App, system: &TenantId, before: Option<&Sent>) -> Vec<Alert> {
-    let Some(sent) = before.filter(|sent| !sent.resolved.is_empty()) else { return Vec::new() };
-    match app.engine.store().reads().task(system.clone(), sent.task).await {
-        Ok(Some(detail)) if detail.task.status.is_ended() => Vec::new(),
-        // Saying it twice is better than not at all.
-        _ => sent.resolved.clone(),
+/// What became of a notification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// The sink has received it.
+    Delivered,
+    /// It is on its way, or nothing is known of it.
+    Open,
+    /// The sink has not received all of it, and will not.
+    Lost,
+}
+
+/// What became of a notification.
+pub(super) async fn fate(app: &App, system: &TenantId, sent: &Sent) -> Fate {
+    let mut fate = Fate::Delivered;
+    for task in &sent.tasks {
+        match app.engine.store().reads().task(system.clone(), *task).await {
+            Ok(Some(detail)) if detail.task.status == Status::Succeeded => {}
+            Ok(Some(detail)) if detail.task.status.is_ended() => return Fate::Lost,
+            _ => fate = Fate::Open,
+        }
     }
+    fate
 }
 
 /// Cancels the notification before, if it has not arrived: a sink that was away gets the newest one, not all of them, and none
 /// of them late.
 pub(super) async fn withdraw(app: &App, system: &TenantId, before: Option<&Sent>) {
-    if let Some(sent) = before
-        && let Err(error) = app.engine.cancel(system.clone(), sent.task).await
-    {
-        tracing::debug!(%error, task = %sent.task, "an earlier notification could not be withdrawn");
+    for task in before.iter().flat_map(|sent| &sent.tasks) {
+        if let Err(error) = app.engine.cancel(system.clone(), *task).await {
+            tracing::debug!(%error, %task, "an earlier notification could not be withdrawn");
+        }
     }
 }
 
-/// Makes the notification a durable task.
+/// Makes durable tasks of the documents of one notification.
 pub(super) async fn enqueue(
     app: &App,
     system: &TenantId,
     sink: &SinkSettings,
     signal: Signal,
-    document: String,
-) -> Result<TaskId, String> {
+    documents: Vec<String>,
+) -> Result<Vec<TaskId>, String> {
     let policy = policy(app, system).await?;
-    let fingerprint = Fingerprinter::default().part(document.as_bytes()).finish();
+    let lane = lane(system, sink)?;
     let labels = [("sink", sink.name.as_str()), ("rule", signal.as_str())];
-    let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-    let task = ValidatedTask {
-        lane: lane(system, sink)?,
+    let labels: BTreeMap<_, _> = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let task = |document: String| ValidatedTask {
+        lane: lane.clone(),
         idempotency_key: id::make_key(app.engine.random_bits()),
         correlation_id: None,
-        policy,
-        request: Arc::new(request(sink, document, labels)),
-        fingerprint,
+        policy: policy.clone(),
+        fingerprint: Fingerprinter::default().part(document.as_bytes()).finish(),
+        request: Arc::new(request(sink, document, labels.clone())),
         not_before: None,
     };
-    match app.engine.submit(vec![task]).await.map_err(|error| error.to_string())?.pop() {
-        Some(Submitted::Created(task, _)) => Ok(task.id),
-        _ => Err("the store did not accept it".into()),
-    }
+    let submitted = app.engine.submit(documents.into_iter().map(task).collect()).await;
+    let created = |submitted| match submitted {
+        Submitted::Created(task, _) => Ok(task.id),
+        _ => Err("the store did not accept it".to_owned()),
+    };
+    submitted.map_err(|error| error.to_string())?.into_iter().map(created).collect()
 }
 
 /// Sends a document once, past the store. Returns the status code of the answer.

@@ -1,24 +1,34 @@
 //! A notification as each kind of sink wants it.
 
-use redrive_core::alerts::{Alert, Notification, Subject};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use redrive_core::alerts::{Alert, Notification, Signal, Subject};
 use redrive_core::{Date, Timestamp};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::settings::SinkKind;
 
-/// The most alerts that one notification lists; it counts all.
+/// The most alerts that one document lists. A text or a webhook counts all.
 const MOST_LISTED: usize = 100;
 
 /// How long Alertmanager shows an alert as firing that it hears nothing more of.
 const FIRES_FOR_REPEATS: u32 = 3;
 
-/// The document that a sink of this kind is sent.
-pub(super) fn document(kind: SinkKind, notification: &Notification, context: &Context<'_>) -> String {
+/// How long Alertmanager shows a test.
+const TEST_FIRES_FOR: Duration = Duration::from_secs(10 * 60);
+
+/// The most characters of a text: what is compatible with Slack takes 2,000.
+const MOST_CHARACTERS: usize = 1_900;
+
+/// The documents that a sink of this kind is sent for a notification: one, or as many as it takes for an Alertmanager, which
+/// knows only alerts that it is told of.
+pub(super) fn documents(kind: SinkKind, notification: &Notification, context: &Context<'_>) -> Vec<String> {
     match kind {
-        SinkKind::Alertmanager => alertmanager(notification, context).to_string(),
-        SinkKind::Webhook => webhook(notification, context),
-        SinkKind::Slack => json!({ "text": slack(notification, context) }).to_string(),
+        SinkKind::Alertmanager => alertmanager(notification, context),
+        SinkKind::Webhook => vec![webhook(notification, context)],
+        SinkKind::Slack => vec![json!({ "text": slack(notification, context) }).to_string()],
     }
 }
 
@@ -27,8 +37,26 @@ pub(super) fn document(kind: SinkKind, notification: &Notification, context: &Co
 pub(super) struct Context<'a> {
     pub(super) node: &'a str,
     pub(super) now: Timestamp,
-    /// The time after which it is told again.
-    pub(super) repeat: std::time::Duration,
+    /// How long an Alertmanager shows what fires if it hears nothing more of it.
+    pub(super) fires_for: Duration,
+    /// Whether it only tests the sink.
+    pub(super) is_test: bool,
+}
+
+impl<'a> Context<'a> {
+    /// That of a notification which is told again after `repeat`.
+    pub(super) fn new(node: &'a str, now: Timestamp, repeat: Duration) -> Self {
+        Context { node, now, fires_for: repeat * FIRES_FOR_REPEATS, is_test: false }
+    }
+
+    /// That of a test: longer than an Alertmanager waits before it tells people.
+    pub(super) fn test(node: &'a str, now: Timestamp) -> Self {
+        Context { node, now, fires_for: TEST_FIRES_FOR, is_test: true }
+    }
+
+    fn rule(&self, signal: Signal) -> &'static str {
+        if self.is_test { "test" } else { signal.as_str() }
+    }
 }
 
 /// The alerts that are listed: those that fire first.
@@ -48,12 +76,14 @@ fn names(alert: &Alert) -> (Option<&str>, Option<&str>) {
     }
 }
 
-/// `POST /api/v2/alerts`: a list of alerts, each with its labels.
-fn alertmanager(notification: &Notification, context: &Context<'_>) -> Value {
+/// `POST /api/v2/alerts`: a list of alerts, each with its labels. Alerts with the same labels are one alert there, so one that
+/// ended and fires again only fires.
+fn alertmanager(notification: &Notification, context: &Context<'_>) -> Vec<String> {
+    let firing: BTreeSet<&Subject> = notification.firing.iter().map(|alert| &alert.subject).collect();
     let alert = |alert: &Alert| {
         let (tenant, dependency) = names(alert);
         let mut labels = json!({
-            "alertname": alert.signal.alert_name(),
+            "alertname": if context.is_test { "RedriveTest".to_owned() } else { alert.signal.alert_name() },
             "severity": alert.severity.as_str(),
         });
         // What all nodes see is the same alert, whichever of them tells it.
@@ -63,7 +93,7 @@ fn alertmanager(notification: &Notification, context: &Context<'_>) -> Value {
                 labels[name] = value.into();
             }
         }
-        let ends_at = alert.resolved_at.unwrap_or_else(|| context.now.after(context.repeat * FIRES_FOR_REPEATS));
+        let ends_at = alert.resolved_at.unwrap_or_else(|| context.now.after(context.fires_for));
         json!({
             "labels": labels,
             "annotations": { "summary": summary(alert), "description": alert.why },
@@ -71,7 +101,12 @@ fn alertmanager(notification: &Notification, context: &Context<'_>) -> Value {
             "endsAt": rfc3339(ends_at),
         })
     };
-    listed(notification).map(alert).collect()
+    let resolved = notification.resolved.iter().filter(|alert| !firing.contains(&alert.subject));
+    let alerts: Vec<&Alert> = notification.firing.iter().chain(resolved).collect();
+    alerts
+        .chunks(MOST_LISTED)
+        .map(|alerts| alerts.iter().map(|one| alert(one)).collect::<Value>().to_string())
+        .collect()
 }
 
 /// A moment as Alertmanager wants it, in UTC.
@@ -125,7 +160,7 @@ fn webhook(notification: &Notification, context: &Context<'_>) -> String {
     let document = WebhookDocument {
         version: 1,
         status: status(!notification.firing.is_empty()),
-        rule: notification.signal.as_str(),
+        rule: context.rule(notification.signal),
         severity: listed(notification).map(|alert| alert.severity).max().map_or("info", |severity| severity.as_str()),
         node: context.node,
         at: context.now.as_millis(),
@@ -138,7 +173,7 @@ fn webhook(notification: &Notification, context: &Context<'_>) -> String {
     serde_json::to_string(&document).unwrap_or_default()
 }
 
-/// Lines of text. Slack wants three characters escaped.
+/// Lines of text, as many as there is room for. Slack wants three characters escaped.
 fn slack(notification: &Notification, context: &Context<'_>) -> String {
     let line = |alert: &Alert| {
         let mark = if alert.resolved_at.is_some() { "resolved" } else { alert.severity.as_str() };
@@ -146,16 +181,24 @@ fn slack(notification: &Notification, context: &Context<'_>) -> String {
     };
     let head = format!(
         "*{}* on {}: {} firing, {} resolved",
-        notification.signal.as_str(),
+        context.rule(notification.signal),
         escaped(context.node),
         notification.firing.len(),
         notification.resolved.len()
     );
-    let more = match omitted(notification) {
-        0 => String::new(),
-        omitted => format!("\n… and {omitted} more"),
-    };
-    std::iter::once(head).chain(listed(notification).map(line)).chain([more]).collect()
+    let mut text = head;
+    let mut omitted = notification.firing.len() + notification.resolved.len();
+    for line in listed(notification).map(line) {
+        if text.chars().count() + line.chars().count() > MOST_CHARACTERS {
+            break;
+        }
+        text += &line;
+        omitted -= 1;
+    }
+    if omitted > 0 {
+        text += &format!("\n… and {omitted} more");
+    }
+    text
 }
 
 fn escaped(text: &str) -> String {
@@ -186,8 +229,9 @@ mod tests {
         Timestamp::from_millis(1_700_000_000_000 + seconds * 1_000)
     }
 
-    const CONTEXT: Context<'_> =
-        Context { node: "one", now: Timestamp::from_millis(1_700_000_100_000), repeat: Duration::from_secs(3_600) };
+    fn context() -> Context<'static> {
+        Context::new("one", Timestamp::from_millis(1_700_000_100_000), Duration::from_secs(3_600))
+    }
 
     fn alert(dependency: &str, resolved: Option<u64>) -> Alert {
         let dependency = Dependency::try_new(dependency).unwrap();
@@ -208,8 +252,10 @@ mod tests {
         Notification { signal: Signal::DeadLetter, firing: vec![alert("<a>", None)], resolved }
     }
 
+    /// The only document.
     fn written(kind: SinkKind, notification: &Notification) -> Value {
-        serde_json::from_str(&document(kind, notification, &CONTEXT)).unwrap()
+        let [document] = &documents(kind, notification, &context())[..] else { panic!("one document is expected") };
+        serde_json::from_str(document).unwrap()
     }
 
     #[test]
@@ -237,6 +283,54 @@ mod tests {
         let told = Notification { signal: Signal::DeadLetter, firing: vec![service], resolved: vec![] };
         let labels = &written(SinkKind::Alertmanager, &told)[0]["labels"];
         assert_eq!(*labels, json!({ "alertname": "RedriveDeadLetter", "severity": "warning", "node": "one" }));
+    }
+
+    #[test]
+    fn alertmanager_is_told_of_every_alert() {
+        let firing = (0..250).map(|number| alert(&format!("d{number}"), None)).collect();
+        let resolved = (250..280).map(|number| alert(&format!("d{number}"), Some(50))).collect();
+        let told = Notification { signal: Signal::DeadLetter, firing, resolved };
+        let documents = documents(SinkKind::Alertmanager, &told, &context());
+        let alerts: Vec<Vec<Value>> = documents.iter().map(|text| serde_json::from_str(text).unwrap()).collect();
+        assert_eq!(alerts.iter().map(Vec::len).collect::<Vec<_>>(), [100, 100, 80]);
+        let named: BTreeSet<String> =
+            alerts.iter().flatten().map(|alert| alert["labels"]["dependency"].to_string()).collect();
+        assert_eq!(named.len(), 280);
+    }
+
+    #[test]
+    fn an_alert_that_ended_and_fires_again_only_fires_in_alertmanager() {
+        let told = Notification {
+            signal: Signal::DeadLetter,
+            firing: vec![alert("a", None)],
+            resolved: vec![alert("a", Some(50)), alert("b", Some(50))],
+        };
+        let told = written(SinkKind::Alertmanager, &told);
+        let ends: Vec<_> = told.as_array().unwrap().iter().map(|alert| alert["endsAt"].as_str().unwrap()).collect();
+        assert_eq!(ends, ["2023-11-15T01:15:00.000Z", "2023-11-14T22:14:10.000Z"]);
+    }
+
+    #[test]
+    fn a_test_is_called_one() {
+        let context = Context::test("one", at(100));
+        let text = |kind| documents(kind, &notification(), &context).concat();
+        assert!(text(SinkKind::Slack).contains("*test* on one"));
+        assert!(text(SinkKind::Webhook).contains(r#""rule":"test""#));
+        let told: Value = serde_json::from_str(&text(SinkKind::Alertmanager)).unwrap();
+        assert_eq!(
+            (&told[0]["labels"]["alertname"], &told[0]["endsAt"]),
+            (&"RedriveTest".into(), &"2023-11-14T22:25:00.000Z".into())
+        );
+    }
+
+    #[test]
+    fn a_text_has_room_for_its_lines_or_says_how_many_are_left_out() {
+        let firing: Vec<Alert> = (0..500).map(|number| alert(&format!("d{number}"), None)).collect();
+        let many = written(SinkKind::Slack, &Notification { firing, ..notification() });
+        let text = many["text"].as_str().unwrap();
+        assert!(text.chars().count() < 2_000, "{}", text.chars().count());
+        let lines = text.lines().filter(|line| line.starts_with('•')).count();
+        assert!(lines > 30 && text.ends_with(&format!("… and {} more", 501 - lines)), "{text}");
     }
 
     #[test]

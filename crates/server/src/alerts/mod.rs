@@ -18,18 +18,26 @@
 //! | `notifier` | the loop |
 //! | `delivery` | how a notification reaches its sink |
 //! | `document` | a notification as each kind of sink wants it |
+//! | `told` | what sinks were told, for the process after this one |
+//! | `recent` | what happened in the window of a rule |
+//! | `bounded` | a limit on the time that alerts wait for something |
+//! | `failure` | a part of the service has failed, and the process exits |
 //! | `silences` | alerts that sinks are not told of for a time |
 //! | `test` | a notification that tests a sink |
 
+mod bounded;
 pub mod catalogue;
 mod delivery;
 mod document;
+mod failure;
 mod noted;
 mod notifier;
 mod readings;
+mod recent;
 mod settings;
 pub(crate) mod silences;
 mod test;
+mod told;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,6 +48,7 @@ use redrive_engine::events::{Event, Sink};
 use redrive_engine::{AlertRelay, Relaying, Watch};
 use tokio::sync::Notify;
 
+pub use failure::tell_of_failure;
 use noted::Noted;
 pub use notifier::run;
 pub use settings::{Settings, SinkKind, SinkName, SinkSettings, Target};
@@ -60,8 +69,6 @@ pub struct Alerts {
     hurry: Notify,
     /// How many of the dead letters that events told of are sure to be told to all sinks.
     relayed: Watch<u64>,
-    /// Counts the looks of the loop.
-    looks: Watch<u64>,
     pub(crate) system: TenantId,
 }
 
@@ -75,7 +82,6 @@ impl Alerts {
             changed: Notify::new(),
             hurry: Notify::new(),
             relayed: Watch::new(0),
-            looks: Watch::new(0),
             system: TenantId::try_new(SYSTEM_TENANT).unwrap_or_else(|_| TenantId::default_tenant()),
         })
     }
@@ -101,18 +107,6 @@ impl Alerts {
     /// Has the loop look soon, because something was changed that no event tells of.
     pub(crate) fn look_soon(&self) {
         self.changed.notify_one();
-    }
-
-    /// Tells the sinks that a part of the service has failed, before the process exits. Ends once they are told; the caller
-    /// bounds the time.
-    pub async fn tell_of_failure(&self, part: &str) {
-        let seen = self.looks.get();
-        lock(&self.noted).note_failure(part);
-        // A look may be under way that took the news before this one: it is the second that counts.
-        for look in 1..=2 {
-            self.hurry.notify_one();
-            self.looks.until(|looks| looks >= seen + look).await;
-        }
     }
 }
 

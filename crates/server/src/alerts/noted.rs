@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use redrive_core::{Attempt, ErrorType, Lane, TenantId};
-use redrive_engine::events::{Event, Report};
+use redrive_engine::events::{EndedBy, Event, Report};
 
 /// The most lanes that are noted by themselves. What happens in others is noted together.
 const MOST_LANES: usize = 2_000;
@@ -24,8 +24,6 @@ pub(super) struct News {
     pub(super) undelivered: ByLane,
     /// Lanes whose dependency answered that it is gone.
     pub(super) gone: BTreeSet<Lane>,
-    /// A part of the service that has failed: the process is about to end.
-    pub(super) failed_part: Option<String>,
 }
 
 /// Numbers by lane.
@@ -46,10 +44,13 @@ impl Noted {
         }
     }
 
-    /// Whether there may be something to alert of after this event. Every figure that goes bad begins with a failed attempt.
+    /// Whether there may be something to alert of after this event. Every figure that goes bad begins with a failed attempt, and
+    /// changes when a task ends that had one.
     pub(super) fn calls_for_a_look(event: &Event<'_>) -> bool {
         match event {
             Event::AttemptEnded(_, attempt) => attempt.error.is_some(),
+            Event::Settled(claimed, _, status) => status.is_ended() && claimed.task.attempt_in_run() > 1,
+            Event::Ended(_, _, by) => matches!(by, EndedBy::Deadline | EndedBy::Budget),
             Event::DeadLetter(_) | Event::DependencyGone(..) | Event::PausedOnGone(_) | Event::Breaker(..) => true,
             Event::Report(report) => matches!(report, Report::StoreOutageBegan(..) | Report::CommonTime(_)),
             _ => false,
@@ -59,7 +60,9 @@ impl Noted {
     pub(super) fn note(&mut self, event: &Event<'_>, system: &TenantId) {
         let news = &mut self.news;
         match *event {
+            // Of what happens to notifications no sink is told: that would be one more notification.
             Event::DeadLetter(task) if task.lane.tenant == *system => news.undelivered.count(&task.lane),
+            Event::AttemptEnded(task, _) | Event::DependencyGone(task, _) if task.lane.tenant == *system => {}
             Event::DeadLetter(task) => {
                 self.dead_letters += 1;
                 news.dead_letters.count(&task.lane);
@@ -72,11 +75,6 @@ impl Noted {
             }
             _ => {}
         }
-    }
-
-    /// Notes that a part of the service has failed.
-    pub(super) fn note_failure(&mut self, part: &str) {
-        self.news.failed_part = Some(part.to_owned());
     }
 
     /// How many dead letters events have told of.
@@ -96,12 +94,27 @@ fn is_certificate_error(attempt: &Attempt) -> bool {
 
 impl ByLane {
     fn count(&mut self, lane: &Lane) {
+        self.add(lane, 1);
+    }
+
+    fn add(&mut self, lane: &Lane, more: u32) {
         if let Some(count) = self.lanes.get_mut(lane) {
-            *count = count.saturating_add(1);
+            *count = count.saturating_add(more);
         } else if self.lanes.len() < MOST_LANES {
-            self.lanes.insert(lane.clone(), 1);
+            self.lanes.insert(lane.clone(), more);
         } else {
-            self.others = self.others.saturating_add(1);
+            self.others = self.others.saturating_add(more);
         }
+    }
+
+    /// Adds the numbers of another.
+    pub(super) fn merge(&mut self, other: &ByLane) {
+        other.lanes.iter().for_each(|(lane, count)| self.add(lane, *count));
+        self.others = self.others.saturating_add(other.others);
+    }
+
+    /// Whether all numbers are zero.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lanes.is_empty() && self.others == 0
     }
 }

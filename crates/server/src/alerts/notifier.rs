@@ -8,12 +8,14 @@ use futures_util::future::join_all;
 use redrive_core::TenantId;
 use redrive_core::alerts::{Alert, Change, Groups, Notification, Severity, Signal, Subject, Timing, Transition};
 
-use super::delivery::{self, Sent};
-use super::document::{Context, document};
+use super::bounded::within;
+use super::delivery::{self, Fate, Sent};
+use super::document::{Context, documents};
+use super::noted::ByLane;
 use super::readings::{Observations, Readings};
 use super::settings::{SinkKind, SinkSettings};
 use super::silences::{self, Silence};
-use super::{Alerts, lock};
+use super::{Alerts, lock, told};
 use crate::app::App;
 use crate::operations::{NodeState, list_nodes};
 
@@ -32,6 +34,12 @@ const LOOK_WHEN_QUIET_AND_SHARED: Duration = Duration::from_secs(60);
 /// The longest time between two notifications to an Alertmanager about what still fires: it resolves by itself what it hears
 /// nothing more of.
 const REPEAT_TO_ALERTMANAGER: Duration = Duration::from_secs(5 * 60);
+
+/// The longest time that a look waits for one thing that it wants to know.
+const LONGEST_READ: Duration = Duration::from_secs(2);
+
+/// The longest time that one notification may take until it is durable. It is tried again with the next look.
+const LONGEST_SEND: Duration = Duration::from_secs(15);
 
 /// Compares the service with the rules and tells the sinks, until it is dropped.
 pub async fn run(app: Arc<App>) {
@@ -53,6 +61,10 @@ struct Notifier {
     /// Those that were read last.
     silences: Vec<Silence>,
     is_quiet: bool,
+    /// Whether a sink is still to be told of dead letters.
+    owes_dead_letters: bool,
+    /// Whether it is known what the process before told the sinks.
+    is_restored: bool,
     /// Whether this node tells the sinks of what all nodes see.
     is_leader: bool,
 }
@@ -68,11 +80,13 @@ struct Sink {
 
 impl Sink {
     fn new(settings: SinkSettings, timing: Timing) -> Self {
-        let repeat = match settings.kind {
-            SinkKind::Alertmanager => timing.repeat.min(REPEAT_TO_ALERTMANAGER),
-            SinkKind::Webhook | SinkKind::Slack => timing.repeat,
+        let most = match settings.kind {
+            SinkKind::Alertmanager => REPEAT_TO_ALERTMANAGER,
+            SinkKind::Webhook | SinkKind::Slack => Duration::MAX,
         };
-        Sink { settings, timing: Timing { repeat, ..timing }, groups: Groups::default(), sent: BTreeMap::new() }
+        // The interval too: a group that keeps changing is not repeated.
+        let timing = Timing { repeat: timing.repeat.min(most), interval: timing.interval.min(most), ..timing };
+        Sink { settings, timing, groups: Groups::default(), sent: BTreeMap::new() }
     }
 }
 
@@ -89,6 +103,8 @@ impl Notifier {
             sinks,
             silences: Vec::new(),
             is_quiet: true,
+            owes_dead_letters: false,
+            is_restored: false,
             is_leader: app_is_alone,
             alerts,
         }
@@ -123,9 +139,12 @@ impl Notifier {
 
     async fn look(&mut self, is_flush: bool) {
         let alerts = self.alerts.clone();
+        self.restore().await;
         // Taken before anything is read: what is noted from here on belongs to the next look.
         let (news, dead_letters) = lock(&alerts.noted).take();
-        let Readings { readings, unknown } = self.observations.read(&self.app, &self.tenant, news).await;
+        self.tell_again(&news.undelivered).await;
+        let Readings { readings, unknown } =
+            self.observations.read(&self.app, &self.tenant, news, self.owes_dead_letters).await;
         let now = self.app.engine.now();
         let (transitions, firing) = {
             let mut board = lock(&alerts.board);
@@ -141,20 +160,58 @@ impl Notifier {
         // At once: one that hangs must not delay the others.
         join_all(sinks.iter_mut().map(|sink| self.tell(sink, &firing, is_flush))).await;
         self.sinks = sinks;
-        if !self.sinks.iter().any(|sink| sink.groups.is_waiting(Signal::DeadLetter)) {
+        self.owes_dead_letters = self.sinks.iter().any(|sink| sink.groups.is_waiting(Signal::DeadLetter));
+        if !self.owes_dead_letters {
             alerts.relayed.change(|relayed| *relayed = dead_letters);
         }
         let is_told =
             self.sinks.iter().all(|sink| Signal::ALL.into_iter().all(|signal| !sink.groups.is_waiting(signal)));
         self.is_quiet = is_told && firing.is_empty() && lock(&alerts.board).is_quiet() && self.observations.is_quiet();
-        alerts.looks.change(|looks| *looks += 1);
+    }
+
+    /// Finds out what the process before told the sinks, so that they are told when it is over. Until the store says so, nothing
+    /// is told that needs the store.
+    async fn restore(&mut self) {
+        if self.is_restored {
+            return;
+        }
+        let now = self.app.engine.now();
+        let reads = self.sinks.iter().map(|sink| told::read(&self.app, &sink.settings.name));
+        let Some(told) = within(&self.app, LONGEST_READ, join_all(reads)).await else { return };
+        let Ok(told) = told.into_iter().collect::<Result<Vec<Vec<Alert>>, _>>() else { return };
+        self.is_restored = true;
+        for (sink, told) in self.sinks.iter_mut().zip(told) {
+            lock(&self.alerts.board).restore(told.clone());
+            sink.groups = Groups::restored(told, now);
+        }
+    }
+
+    /// Has sinks told again whose last notification ended undelivered.
+    async fn tell_again(&mut self, undelivered: &ByLane) {
+        let (app, system, now) = (&self.app, &self.alerts.system, self.app.engine.now());
+        let has_failed = |sink: &&mut Sink| {
+            undelivered.lanes.keys().any(|lane| lane.dependency.as_str() == sink.settings.name.as_str())
+        };
+        for sink in self.sinks.iter_mut().filter(has_failed) {
+            for (signal, sent) in &sink.sent {
+                // What is not known now is found out by the next notification.
+                if within(app, LONGEST_READ, delivery::fate(app, system, sent)).await == Some(Fate::Lost) {
+                    sink.groups.not_delivered(*signal, &sink.timing, now);
+                }
+            }
+        }
     }
 
     async fn read_silences(&mut self) {
-        match silences::read(&self.app).await {
-            Ok(silences) => self.silences = silences,
+        let engine = &self.app.engine;
+        match within(&self.app, LONGEST_READ, silences::read(&self.app)).await {
+            Some(Ok(silences)) => {
+                engine.store_worked("reading silences");
+                self.silences = silences;
+            }
             // The last ones hold on. What the store does not say is logged as its outage.
-            Err(error) => self.app.engine.store_failed("reading silences", &error),
+            Some(Err(error)) => engine.store_failed("reading silences", &error),
+            None => {}
         }
     }
 
@@ -163,13 +220,13 @@ impl Notifier {
         if self.app.engine.store().is_exclusive() {
             return true;
         }
-        match list_nodes(&self.app).await {
-            Ok(nodes) => {
+        match within(&self.app, LONGEST_READ, list_nodes(&self.app)).await {
+            Some(Ok(nodes)) => {
                 let first = nodes.iter().find(|node| node.state == NodeState::Alive);
                 first.is_none_or(|first| first.node.id.as_str() == self.app.node)
             }
             // An outage of the store has an alert of its own.
-            Err(_) => self.is_leader,
+            Some(Err(_)) | None => self.is_leader,
         }
     }
 
@@ -178,15 +235,19 @@ impl Notifier {
         let now = self.app.engine.now();
         let is_silenced = |alert: &Alert| self.silences.iter().any(|silence| silence.covers(alert, now));
         let is_told_elsewhere = |alert: &Alert| alert.signal.is_shared() && !self.is_leader;
-        let wanted: Vec<&Alert> = firing
-            .iter()
-            .filter(|alert| sink.settings.is_told_of(alert))
-            // Of what the sink knows already it is told when it is over.
-            .filter(|alert| sink.groups.knows(alert) || !(is_silenced(alert) || is_told_elsewhere(alert)))
-            .collect();
-        for notification in sink.groups.due(wanted, &sink.timing, now, is_flush) {
-            match self.send(sink, &notification).await {
-                Ok(()) => sink.groups.told(notification, now),
+        let is_withheld = |alert: &Alert| is_silenced(alert) || is_told_elsewhere(alert);
+        let wanted = firing.iter().filter(|alert| sink.settings.is_told_of(alert));
+        let mut due = sink.groups.due(wanted, is_withheld, &sink.timing, now, is_flush);
+        // First what does not need the store, which may be what is slow.
+        due.sort_by_key(|notification| !notification.signal.is_direct());
+        let mut is_changed = false;
+        for notification in due.into_iter().filter(|one| self.is_restored || one.signal.is_direct()) {
+            let sent = within(&self.app, LONGEST_SEND, self.send(sink, &notification)).await;
+            match sent.unwrap_or_else(|| Err("the store does not answer".into())) {
+                Ok(()) => {
+                    is_changed |= !notification.signal.is_direct();
+                    sink.groups.told(notification, now);
+                }
                 Err(why) => tracing::warn!(
                     sink = %sink.settings.name,
                     rule = notification.signal.as_str(),
@@ -195,25 +256,54 @@ impl Notifier {
                 ),
             }
         }
+        if is_changed {
+            self.remember(sink).await;
+        }
+    }
+
+    /// Keeps what the sink was told, for the process after this one.
+    async fn remember(&self, sink: &Sink) {
+        let told = sink.groups.told_to_fire().filter(|alert| !alert.signal.is_direct());
+        match within(&self.app, LONGEST_SEND, told::write(&self.app, &sink.settings.name, told)).await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => {
+                tracing::warn!(%error, sink = %sink.settings.name, "what a sink was told could not be kept")
+            }
+            None => tracing::warn!(sink = %sink.settings.name, "what a sink was told could not be kept in time"),
+        }
     }
 
     /// Sees to it that a notification reaches the sink: once this has succeeded, it is durable. About what may keep the store
     /// from working the sink is told directly.
     async fn send(&self, sink: &mut Sink, notification: &Notification) -> Result<(), String> {
-        let context = Context { node: &self.app.node, now: self.app.engine.now(), repeat: sink.timing.repeat };
+        let (app, system, signal) = (&self.app, &self.alerts.system, notification.signal);
+        let context = Context::new(&app.node, app.engine.now(), sink.timing.repeat);
         let Sink { settings, sent, .. } = sink;
-        if notification.signal.is_direct() {
-            let document = document(settings.kind, notification, &context);
-            return delivery::send_directly(&self.app, &self.alerts.system, settings, document).await.map(drop);
+        if signal.is_direct() {
+            for document in documents(settings.kind, notification, &context) {
+                delivery::send_directly(app, system, settings, document).await?;
+            }
+            return Ok(());
         }
-        let before = sent.get(&notification.signal);
-        let unsent = delivery::undelivered(&self.app, &self.alerts.system, before).await;
-        let whole = notification.with_resolved(unsent);
-        let document = document(settings.kind, &whole, &context);
-        let task = delivery::enqueue(&self.app, &self.alerts.system, settings, notification.signal, document).await?;
+        let before = sent.get(&signal);
+        // A notification takes the place of the one before, so it says again what that one said is over. Saying it twice is
+        // better than not at all.
+        let unsaid = match before {
+            Some(before) if !before.resolved.is_empty() => {
+                let is_delivered = delivery::fate(app, system, before).await == Fate::Delivered;
+                if is_delivered { Vec::new() } else { before.resolved.clone() }
+            }
+            _ => Vec::new(),
+        };
+        let whole = notification.clone().with_resolved(unsaid);
+        if whole.firing.is_empty() && whole.resolved.is_empty() {
+            return Ok(());
+        }
+        let documents = documents(settings.kind, &whole, &context);
+        let tasks = delivery::enqueue(app, system, settings, signal, documents).await?;
         // Only now: there is always one that says what fires.
-        delivery::withdraw(&self.app, &self.alerts.system, before).await;
-        sent.insert(notification.signal, Sent { task, resolved: whole.resolved });
+        delivery::withdraw(app, system, before).await;
+        sent.insert(signal, Sent { tasks, resolved: whole.resolved });
         Ok(())
     }
 }

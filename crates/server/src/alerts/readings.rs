@@ -1,6 +1,6 @@
 //! The values of all signals now.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use redrive_core::alerts::{Reading, Rules, Signal, Subject};
@@ -10,7 +10,9 @@ use redrive_core::{Dependency, Lane, Status, TaskId, TenantId, Timestamp};
 use redrive_engine::{LaneReport, WaitingFor};
 use redrive_store::TaskQuery;
 
+use super::bounded::within;
 use super::noted::{ByLane, News};
+use super::recent::Recent;
 use crate::app::App;
 use crate::operations::long_in_retry;
 
@@ -27,8 +29,15 @@ const READ_STORE_EVERY: Duration = Duration::from_secs(60);
 /// How often the store is read for dead letters that expire.
 const READ_EXPIRING_EVERY: Duration = Duration::from_secs(3_600);
 
-/// The most dead letters that are looked at whether they expire.
+/// How many dead letters that expire are counted.
 const MOST_EXPIRING: usize = 100;
+
+/// The most pages of dead letters that are looked at whether they expire. Those that were accepted long ago and ended lately
+/// do not.
+const MOST_PAGES: usize = 20;
+
+/// The longest time that a look waits for the store.
+const LONGEST_READ: Duration = Duration::from_secs(2);
 
 /// How many lanes are read from the engine at once: claims and attempts wait meanwhile.
 const AT_ONCE: usize = 64;
@@ -45,7 +54,6 @@ pub(super) struct Observations {
     gone: BTreeSet<Lane>,
     /// When retries of a lane last waited for its budget.
     budget_spent: BTreeMap<Lane, Timestamp>,
-    failed_part: Option<String>,
     from_store: FromStore,
     store_read_at: Option<Timestamp>,
     expiring_read_at: Option<Timestamp>,
@@ -59,12 +67,6 @@ struct FromStore {
     expiring: Option<usize>,
 }
 
-/// Events of a rule's window.
-#[derive(Debug, Default)]
-struct Recent {
-    looks: VecDeque<(Timestamp, ByLane)>,
-}
-
 /// All readings of a moment.
 #[derive(Debug, Default)]
 pub(super) struct Readings {
@@ -74,18 +76,19 @@ pub(super) struct Readings {
 }
 
 impl Observations {
-    /// Takes what happened, and reads everything else.
-    pub(super) async fn read(&mut self, app: &App, tenant: &TenantId, news: News) -> Readings {
+    /// Takes what happened, and reads everything else. Dead letters that are still owed to a sink are never too old.
+    pub(super) async fn read(&mut self, app: &App, tenant: &TenantId, news: News, owes_dead_letters: bool) -> Readings {
         let (now, rules) = (app.engine.now(), &app.alerts.settings().rules);
         let window = |signal| rules.of(signal).window;
-        self.dead_letters.add(news.dead_letters, window(Signal::DeadLetter), now);
-        self.certificate_errors.add(news.certificate_errors, window(Signal::CertificateError), now);
-        self.undelivered.add(news.undelivered, window(Signal::SinkFailing), now);
+        self.dead_letters.add(news.dead_letters, window(Signal::DeadLetter), now, owes_dead_letters);
+        self.certificate_errors.add(news.certificate_errors, window(Signal::CertificateError), now, false);
+        self.undelivered.add(news.undelivered, window(Signal::SinkFailing), now, false);
         self.gone.extend(news.gone);
-        self.failed_part = self.failed_part.take().or(news.failed_part);
         let reports = lane_reports(app, tenant).await;
         self.read_store(app, tenant, &reports, now).await;
-        self.gone.retain(|lane| reports.iter().any(|report| report.lane == *lane && report.failing_since.is_some()));
+        let failing: BTreeSet<&Lane> =
+            reports.iter().filter(|report| report.failing_since.is_some()).map(|report| &report.lane).collect();
+        self.gone.retain(|lane| failing.contains(lane));
         let waiting = reports.iter().filter(|report| waits_for_budget(report));
         self.budget_spent.extend(waiting.map(|report| (report.lane.clone(), now)));
         self.budget_spent.retain(|_, at| now.since(*at) < SPENT_FOR);
@@ -106,54 +109,50 @@ impl Observations {
             }
         }
         readings.service(app, &self.from_store);
-        if let Some(part) = &self.failed_part {
-            let why = format!("{part} has failed: this process exits");
-            readings.add(Signal::PartFailed, Subject::Service, 1.0, why);
-        }
         readings
     }
 
     /// Whether there is something that will change by time alone.
     pub(super) fn is_quiet(&self) -> bool {
         let recent = [&self.dead_letters, &self.certificate_errors, &self.undelivered];
-        recent.iter().all(|recent| recent.looks.is_empty()) && self.budget_spent.is_empty()
+        recent.iter().all(|recent| recent.is_empty()) && self.budget_spent.is_empty()
     }
 
+    /// Reads the store if it is time. A store that is slow delays a look by [`LONGEST_READ`] at the most; what it does not
+    /// say is unknown.
     async fn read_store(&mut self, app: &App, tenant: &TenantId, reports: &[LaneReport], now: Timestamp) {
         let is_due = |read_at: Option<Timestamp>, every| read_at.is_none_or(|read_at| now.since(read_at) >= every);
-        if is_due(self.store_read_at, READ_STORE_EVERY) {
+        let is_store_due = is_due(self.store_read_at, READ_STORE_EVERY);
+        // Again soon after a read that failed, and while some expire: an operator may replay them.
+        let every = if self.from_store.expiring == Some(0) { READ_EXPIRING_EVERY } else { READ_STORE_EVERY };
+        let is_expiring_due = is_due(self.expiring_read_at, every);
+        let dependencies: Vec<Dependency> = reports.iter().map(|report| report.lane.dependency.clone()).collect();
+        let rows = async {
+            let set_aside = within(app, LONGEST_READ, app.engine.store().health().set_aside(0)).await;
+            set_aside.and_then(Result::ok).map(|set_aside| set_aside.count)
+        };
+        let store = async {
+            if !is_store_due {
+                return None;
+            }
+            Some(tokio::join!(rows, long_in_retry(app, tenant, &dependencies, now)))
+        };
+        let expiring = async {
+            if !is_expiring_due {
+                return None;
+            }
+            Some(within(app, LONGEST_READ, expiring(app, tenant, now)).await.flatten())
+        };
+        let (store, expiring) = tokio::join!(store, expiring);
+        if let Some((rows_set_aside, counts)) = store {
             self.store_read_at = Some(now);
-            let set_aside = app.engine.store().health().set_aside(0).await;
-            self.from_store.rows_set_aside = set_aside.ok().map(|set_aside| set_aside.count);
-            let dependencies: Vec<Dependency> = reports.iter().map(|report| report.lane.dependency.clone()).collect();
-            let counts = long_in_retry(app, tenant, &dependencies, now).await;
+            self.from_store.rows_set_aside = rows_set_aside;
             self.from_store.long_in_retry = counts.map(|counts| dependencies.into_iter().zip(counts).collect());
         }
-        if is_due(self.expiring_read_at, READ_EXPIRING_EVERY) {
+        if let Some(expiring) = expiring {
             self.expiring_read_at = Some(now);
-            self.from_store.expiring = expiring(app, tenant, now).await;
+            self.from_store.expiring = expiring;
         }
-    }
-}
-
-impl Recent {
-    fn add(&mut self, news: ByLane, window: Duration, now: Timestamp) {
-        if news.others > 0 || !news.lanes.is_empty() {
-            self.looks.push_back((now, news));
-        }
-        while self.looks.front().is_some_and(|(at, _)| now.since(*at) >= window) {
-            self.looks.pop_front();
-        }
-    }
-
-    fn sums(&self) -> (BTreeMap<&Lane, u32>, u32) {
-        let mut lanes = BTreeMap::new();
-        let mut others = 0;
-        for (_, look) in &self.looks {
-            others += look.others;
-            look.lanes.iter().for_each(|(lane, count)| *lanes.entry(lane).or_default() += count);
-        }
-        (lanes, others)
     }
 }
 
@@ -164,11 +163,11 @@ impl Readings {
 
     /// What happened in the window, such as ("task", "became dead letters").
     fn recent(&mut self, signal: Signal, recent: &Recent, (noun, what): (&str, &str), rules: &Rules) {
-        let (lanes, others) = recent.sums();
+        let ByLane { lanes, others } = recent.sums();
         let when = in_the_last(rules.of(signal).window);
         for (lane, count) in lanes {
             let why = format!("{} {what} {when}", counted(count.into(), noun));
-            self.add(signal, Subject::Lane(lane.clone()), count.into(), why);
+            self.add(signal, Subject::Lane(lane), count.into(), why);
         }
         if others > 0 {
             let why = format!("{} of further dependencies {what} {when}", counted(others.into(), noun));
@@ -285,9 +284,9 @@ impl Readings {
         let why = "of the store cannot be read by this version";
         count(Signal::RowsSetAside, store.rows_set_aside, "row", why);
         let expiring = store.expiring.map(|expiring| expiring as u64);
-        let why = "or more will be removed within a day, because the retention is over";
+        let why = "or more will be removed within a day, because the retention ends";
         count(Signal::DeadLettersExpiring, expiring, "dead letter", why);
-        if app.engine.is_store_out() {
+        if app.engine.is_store_failing() {
             self.add(Signal::StoreUnavailable, Subject::Service, 1.0, "calls of the store fail".into());
         }
         if !app.engine.clock_state().is_certain {
@@ -354,19 +353,28 @@ async fn lane_reports(app: &App, tenant: &TenantId) -> Vec<LaneReport> {
 /// How many dead letters the cleaner will remove within a day, up to [`MOST_EXPIRING`]; `None` if the store does not answer.
 async fn expiring(app: &App, tenant: &TenantId, now: Timestamp) -> Option<usize> {
     let removed_before = now.after(EXPIRING_WITHIN).before(app.engine.retention());
-    let query = TaskQuery {
-        tenant: tenant.clone(),
-        statuses: vec![Status::Failed, Status::Exhausted],
-        dependency: None,
-        policy: None,
-        labels: BTreeMap::new(),
-        created_from: None,
-        created_before: None,
-        // A task ended after it was accepted.
-        below: Some(TaskId::from_parts(TaskId::first_sequence(removed_before), 0)),
-        limit: MOST_EXPIRING,
-    };
-    let page = app.engine.store().reads().list(query).await.ok()?;
     let is_expiring = |ended_at: &Timestamp| *ended_at < removed_before;
-    Some(page.tasks.iter().filter(|detail| detail.task.ended_at.as_ref().is_some_and(is_expiring)).count())
+    let mut count = 0;
+    // A task ended after it was accepted.
+    let mut below = Some(TaskId::from_parts(TaskId::first_sequence(removed_before), 0));
+    for _ in 0..MOST_PAGES {
+        let query = TaskQuery {
+            tenant: tenant.clone(),
+            statuses: vec![Status::Failed, Status::Exhausted],
+            dependency: None,
+            policy: None,
+            labels: BTreeMap::new(),
+            created_from: None,
+            created_before: None,
+            below,
+            limit: MOST_EXPIRING,
+        };
+        let page = app.engine.store().reads().list(query).await.ok()?;
+        count += page.tasks.iter().filter(|detail| detail.task.ended_at.as_ref().is_some_and(is_expiring)).count();
+        below = page.next;
+        if below.is_none() || count >= MOST_EXPIRING {
+            break;
+        }
+    }
+    Some(count.min(MOST_EXPIRING))
 }

@@ -3,7 +3,7 @@
 use redrive_core::alerts::{Alert, Notification, Severity, Signal, Subject};
 
 use super::delivery;
-use super::document::{Context, document};
+use super::document::{Context, documents};
 use super::settings::SinkSettings;
 use crate::app::App;
 
@@ -21,7 +21,6 @@ pub(crate) async fn test_sink(app: &App, sink: &SinkSettings) -> Result<u16, Str
         resolved_at: None,
     };
     let notification = Notification { signal: alert.signal, firing: vec![alert], resolved: Vec::new() };
-    let context = Context { node: &app.node, now, repeat: app.alerts.settings().timing.wait };
-    let document = document(sink.kind, &notification, &context);
+    let document = documents(sink.kind, &notification, &Context::test(&app.node, now)).concat();
     delivery::send_directly(app, &app.alerts.system, sink, document).await
 }

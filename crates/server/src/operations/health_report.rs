@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use redrive_core::health::{Assessment, Health, Tally, Thresholds, Window};
+use redrive_core::health::{Assessment, Figure, Health, Tally, Thresholds, Window};
 use redrive_core::{Dependency, Lane, TenantId, Timestamp};
 
 use crate::app::App;
@@ -24,12 +24,16 @@ const LOOK_AT_IN_ALL: u32 = 200_000;
 /// The most retries of one lane that are looked at: beyond the alert's threshold, more would not change the judgement.
 const LOOK_AT_MOST: u32 = 10_000;
 
+/// The fewest retries of one lane that are looked at, however many lanes there are, beyond the alert's threshold: of fewer, no
+/// lane could pass it.
+const LOOK_BEYOND: u32 = 50;
+
 /// The health of a tenant's deliveries, as this process sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HealthReport {
     /// The moment of the report.
     pub at: Timestamp,
-    /// The tasks that it is about ended at or after this moment, and after the process started.
+    /// The tasks that it is about ended at or after this moment: an hour ago, or when the process started.
     pub since: Timestamp,
     /// All dependencies together.
     pub overall: JudgedHealth,
@@ -69,7 +73,7 @@ pub async fn health_report(app: &App, caller: &Caller) -> HealthReport {
     judged.sort_by(|(name, one), (other_name, other)| other.health.cmp(&one.health).then(name.cmp(other_name)));
     HealthReport {
         at,
-        since: at.before(Window::LONGEST),
+        since: at.before(Window::LONGEST).max(app.started_at),
         overall: JudgedHealth::new(&app.thresholds, &hour.overall, overall),
         dependencies: judged,
     }
@@ -118,6 +122,7 @@ pub(crate) async fn long_in_retry(
     let lane = |dependency: &Dependency| Lane { tenant: tenant.clone(), dependency: dependency.clone() };
     let lanes: Vec<Lane> = dependencies.iter().map(lane).collect();
     let count = u32::try_from(lanes.len()).unwrap_or(u32::MAX).max(1);
-    let look_at = (LOOK_AT_IN_ALL / count).min(LOOK_AT_MOST);
+    let threshold = app.thresholds.of(Figure::LongInRetry).alert.clamp(0.0, f64::from(LOOK_AT_MOST)) as u32;
+    let look_at = (LOOK_AT_IN_ALL / count).max(threshold + LOOK_BEYOND).min(LOOK_AT_MOST);
     app.engine.old_retries(lanes, now.before(LONG), look_at).await
 }

@@ -42,6 +42,8 @@ pub(crate) fn database() -> (Image, Snapshot) {
 
 #[tokio::main(flavor = "current_thread")]
 async fn fill(directory: &Path) -> Snapshot {
+    // The first version had no correlation ids.
+    let task = |n| task(n).uncorrelated();
     let store = SqliteStore::open(options(directory)).unwrap();
     allow(&store, acme()).await;
     for n in 1..=20 {

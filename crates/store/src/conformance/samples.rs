@@ -133,6 +133,12 @@ impl Sample {
         self
     }
 
+    /// Removes the correlation id.
+    pub fn uncorrelated(mut self) -> Self {
+        self.0.task.correlation_id = None;
+        self
+    }
+
     /// Sets the first due time.
     pub fn due(mut self, due: Timestamp) -> Self {
         self.0.task.next_attempt_at = Some(due);
