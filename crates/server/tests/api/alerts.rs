@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use crate::world::{Plan, RECEIVER, Received, Receiver, World, answer};
 
-const ONE_ATTEMPT: &str =
+pub(crate) const ONE_ATTEMPT: &str =
     r#"{"targetUrl":"https://example.com/","dependency":"DEPENDENCY","policy":{"maxAttempts":1}}"#;
 
 /// How often a test asks before it gives up.
-const PATIENCE: usize = 5_000;
+pub(crate) const PATIENCE: usize = 5_000;
 
-fn sink(name: &str, kind: SinkKind) -> SinkSettings {
+pub(crate) fn sink(name: &str, kind: SinkKind) -> SinkSettings {
     SinkSettings {
         name: SinkName::try_new(name).unwrap(),
         kind,
@@ -26,27 +26,27 @@ fn sink(name: &str, kind: SinkKind) -> SinkSettings {
 }
 
 /// One sink, a webhook that is told of these signals.
-fn told_of(signals: &[Signal]) -> Settings {
+pub(crate) fn told_of(signals: &[Signal]) -> Settings {
     let sinks = vec![SinkSettings { signals: signals.to_vec(), ..sink("ops", SinkKind::Webhook) }];
     Settings { sinks, ..Settings::default() }
 }
 
 impl World {
     /// A task of this dependency that becomes a dead letter.
-    async fn dead_letter(&self, dependency: &str) {
+    pub(crate) async fn dead_letter(&self, dependency: &str) {
         self.target.plan(Plan::Answer(answer(404, "")));
         let task = self.submit(&ONE_ATTEMPT.replace("DEPENDENCY", dependency)).await;
         self.ended(&task).await;
     }
 
-    async fn alerts(&self) -> Value {
+    pub(crate) async fn alerts(&self) -> Value {
         let answer = self.get("/alerts").await;
         assert_eq!(answer.status, 200, "{}", answer.text());
         answer.json()
     }
 
     /// Lets time pass, a second at a time, until `is_so` says so of the list of alerts.
-    async fn alerts_until(&self, is_so: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn alerts_until(&self, is_so: impl Fn(&Value) -> bool) -> Value {
         for _ in 0..PATIENCE {
             let alerts = self.alerts().await;
             if is_so(&alerts) {
@@ -58,13 +58,13 @@ impl World {
     }
 
     /// Lets time pass until this many notifications have arrived.
-    async fn notifications(&self, receiver: &Receiver, count: usize) -> Vec<Received> {
+    pub(crate) async fn notifications(&self, receiver: &Receiver, count: usize) -> Vec<Received> {
         self.alerts_until(|_| receiver.received().len() >= count).await;
         receiver.received()
     }
 
     /// Lets time pass until the alerts of all dead letters are confirmed.
-    async fn until_confirmed(&self) {
+    pub(crate) async fn until_confirmed(&self) {
         for _ in 0..PATIENCE {
             if self.unconfirmed().await == 0 {
                 return;
@@ -76,18 +76,18 @@ impl World {
     }
 
     /// The dead letters whose alerts are not confirmed.
-    async fn unconfirmed(&self) -> usize {
+    pub(crate) async fn unconfirmed(&self) -> usize {
         self.engine.store().upkeep().pending_alerts(Timestamp::MAX, 100).await.unwrap().len()
     }
 }
 
 /// The rules of a list's alerts.
-fn rules(alerts: &Value) -> Vec<(String, String)> {
+pub(crate) fn rules(alerts: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     alerts.as_array().unwrap().iter().map(|alert| (text(&alert["rule"]), text(&alert["dependency"]))).collect()
 }
 
-fn fires(alerts: &Value, rule: &str, dependency: &str) -> bool {
+pub(crate) fn fires(alerts: &Value, rule: &str, dependency: &str) -> bool {
     rules(&alerts["firing"]).contains(&(rule.into(), dependency.into()))
 }
 

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods, reason = "these tests live on the machine's clock and runtime")]
 
+mod alert_faults;
+mod alert_signals;
 mod alerts;
 mod batch;
 mod connections;

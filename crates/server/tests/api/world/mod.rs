@@ -47,6 +47,8 @@ pub(crate) struct World {
     pub(crate) memory: Arc<rest::Memory>,
     stop: Option<oneshot::Sender<()>>,
     server: JoinHandle<Result<(), rest::Error>>,
+    /// The loop that tells the sinks of alerts.
+    notifier: JoinHandle<()>,
 }
 
 /// How a world is made.
@@ -56,6 +58,9 @@ pub(crate) struct Setup {
     pub(crate) standard: Standard,
     pub(crate) idempotency: idempotency::Settings,
     pub(crate) alerts: alerts::Settings,
+    pub(crate) engine: redrive_engine::Options,
+    /// The world before, whose store, clock and ids it goes on with.
+    pub(crate) before: Option<Before>,
     /// Whether it was told where to keep large bodies.
     pub(crate) keeps_bodies: bool,
     /// Whether other processes may use the store.
@@ -70,10 +75,19 @@ impl Default for Setup {
             standard: Standard::Off,
             idempotency: idempotency::Settings::default(),
             alerts: alerts::Settings::default(),
+            engine: redrive_engine::Options::default(),
+            before: None,
             keeps_bodies: true,
             is_shared: false,
         }
     }
+}
+
+/// What outlives a process.
+pub(crate) struct Before {
+    store: Arc<TestStore>,
+    clock: Arc<ManualClock>,
+    entropy: Arc<Countable>,
 }
 
 impl World {
@@ -92,9 +106,20 @@ impl World {
 
     /// One that tells sinks of alerts, and their receiver.
     pub(crate) async fn with_alerts(alerts: alerts::Settings) -> (World, Arc<Receiver>) {
+        World::with_receiver(Setup { alerts, ..Setup::default() }).await
+    }
+
+    /// One whose notifications arrive at a receiver.
+    pub(crate) async fn with_receiver(setup: Setup) -> (World, Arc<Receiver>) {
         let target = Arc::new(ScriptedTarget::default());
         let receiver = Receiver::new(target.clone());
-        (World::build(Setup { alerts, ..Setup::default() }, receiver.clone(), target).await, receiver)
+        (World::build(setup, receiver.clone(), target).await, receiver)
+    }
+
+    /// Ends the loop that tells of alerts, as a crash does, and returns what a process after this one finds.
+    pub(crate) fn crash_notifier(&self) -> Before {
+        self.notifier.abort();
+        Before { store: self.store.clone(), clock: self.clock.clone(), entropy: self.entropy.clone() }
     }
 
     /// One that was not told where to keep large bodies.
@@ -117,9 +142,11 @@ impl World {
     }
 
     async fn build(setup: Setup, transport: Arc<dyn Transport>, target: Arc<ScriptedTarget>) -> World {
-        let Setup { limits, options, standard, idempotency, alerts, keeps_bodies, is_shared } = setup;
-        let (clock, entropy) = (Arc::new(ManualClock::default()), Arc::new(Countable::default()));
-        let store = TestStore::new(&clock, is_shared);
+        let Setup { limits, options, standard, idempotency, alerts, engine, before, keeps_bodies, is_shared } = setup;
+        let Before { store, clock, entropy } = before.unwrap_or_else(|| {
+            let clock = Arc::new(ManualClock::default());
+            Before { store: TestStore::new(&clock, is_shared), clock, entropy: Arc::default() }
+        });
         let known = redrive_blobs::Parts { store: store.clone(), clock: clock.clone(), entropy: entropy.clone() };
         let bodies = Blobs::open(&Location::Memory, &Credentials::default(), known).unwrap();
         let (metrics, health) = (Arc::new(Metrics::default()), Arc::new(HealthWindows::default()));
@@ -134,7 +161,7 @@ impl World {
             sinks: vec![metrics.clone(), health.clone(), alerts.clone()],
             alert_relay: alerts.relays().then(|| alerts.clone() as Arc<dyn AlertRelay>),
         };
-        let engine = redrive_engine::start(parts, redrive_engine::Options::default()).await.unwrap();
+        let engine = redrive_engine::start(parts, engine).await.unwrap();
         let (tenant, policy) = (TenantId::default_tenant(), PolicyId::default_policy());
         engine.policies().put(tenant, policy, Spec::default(), Expected::Absent).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -149,12 +176,12 @@ impl World {
             alerts,
             ..App::new(engine.clone())
         });
-        tokio::spawn(alerts::run(app.clone()));
+        let notifier = tokio::spawn(alerts::run(app.clone()));
         let (stop, stopped) = oneshot::channel::<()>();
         let shutdown = async move { stopped.await.unwrap_or_default() };
         let memory = rest::Memory::new(options.max_memory_bytes);
         let server = tokio::spawn(rest::serve_within(memory.clone(), listener, app.clone(), options, shutdown));
-        World { address, clock, entropy, target, engine, store, app, memory, stop: Some(stop), server }
+        World { address, clock, entropy, target, engine, store, app, memory, stop: Some(stop), server, notifier }
     }
 
     /// The same engine behind a new server that enforces the retry standard.

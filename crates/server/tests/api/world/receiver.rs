@@ -1,9 +1,9 @@
 //! A receiver of notifications: what is sent to its host does not reach the target.
 
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 
-use redrive_core::Body;
+use redrive_core::{Body, ErrorType};
 use redrive_engine::transport::{Outbound, SendError, Sending, Transport};
 use serde_json::Value;
 
@@ -16,6 +16,8 @@ pub(crate) const RECEIVER: &str = "https://receiver.example/";
 pub(crate) struct Receiver {
     target: Arc<ScriptedTarget>,
     status: AtomicU16,
+    /// Whether it shows a certificate that nobody trusts.
+    is_untrusted: AtomicBool,
     received: Mutex<Vec<Received>>,
 }
 
@@ -29,12 +31,22 @@ pub(crate) struct Received {
 
 impl Receiver {
     pub(crate) fn new(target: Arc<ScriptedTarget>) -> Arc<Self> {
-        Arc::new(Receiver { target, status: AtomicU16::new(200), received: Mutex::default() })
+        Arc::new(Receiver {
+            target,
+            status: AtomicU16::new(200),
+            is_untrusted: AtomicBool::new(false),
+            received: Mutex::default(),
+        })
     }
 
     /// What is answered from here on.
     pub(crate) fn answer(&self, status: u16) {
         self.status.store(status, Ordering::Relaxed);
+    }
+
+    /// Shows a certificate that nobody trusts from here on: what is sent does not arrive.
+    pub(crate) fn lose_trust(&self) {
+        self.is_untrusted.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn received(&self) -> Vec<Received> {
@@ -48,6 +60,10 @@ impl Transport for Receiver {
         if !request.target_url.starts_with(RECEIVER) {
             return self.target.send(outbound);
         }
+        if self.is_untrusted.load(Ordering::Relaxed) {
+            let error = SendError { kind: ErrorType::TlsCertificate, message: "it is not trusted".into() };
+            return Box::pin(std::future::ready(Err(error)));
+        }
         let Body::Inline(body) = &request.body else { panic!("a notification is small") };
         let authorization = request.headers.iter().find(|(name, _)| name == "authorization");
         self.received.lock().unwrap().push(Received {
@@ -58,7 +74,7 @@ impl Transport for Receiver {
         let status = self.status.load(Ordering::Relaxed);
         Box::pin(async move {
             let opened = outbound.gate.open();
-            opened.map_err(|error| SendError { kind: redrive_core::ErrorType::NotSent, message: error.to_string() })?;
+            opened.map_err(|error| SendError { kind: ErrorType::NotSent, message: error.to_string() })?;
             Ok(answer(status, ""))
         })
     }

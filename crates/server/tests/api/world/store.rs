@@ -1,7 +1,7 @@
 //! The store that forgets, with what tests need to change about it: it can be shared, with a clock of its own, and it can
 //! lose the body of a response.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -24,6 +24,10 @@ pub(crate) struct TestStore {
     record_reads: AtomicUsize,
     /// Whether records cannot be listed.
     refuses_lists: AtomicBool,
+    /// The tenant whose tasks are not accepted.
+    refused: Mutex<Option<TenantId>>,
+    /// The number of rows that cannot be read.
+    set_aside: AtomicU64,
 }
 
 /// How a store reports that it does not know whether a commit was made.
@@ -53,12 +57,24 @@ impl TestStore {
             lost_answer: Mutex::default(),
             record_reads: AtomicUsize::new(0),
             refuses_lists: AtomicBool::new(false),
+            refused: Mutex::default(),
+            set_aside: AtomicU64::new(0),
         })
     }
 
     /// Whether lists of records, and with them of silences, fail from here on.
     pub(crate) fn refuse_lists(&self, refuses: bool) {
         self.refuses_lists.store(refuses, Ordering::Relaxed);
+    }
+
+    /// Refuses tasks of this tenant from here on.
+    pub(crate) fn refuse_tasks(&self, tenant: Option<&str>) {
+        *self.refused.lock().unwrap() = tenant.map(|tenant| TenantId::try_new(tenant).unwrap());
+    }
+
+    /// Says that this many rows cannot be read.
+    pub(crate) fn set_aside(&self, rows: u64) {
+        self.set_aside.store(rows, Ordering::Relaxed);
     }
 
     /// Stores the next reservations and loses the answer.
@@ -85,7 +101,7 @@ impl TestStore {
 #[async_trait]
 impl Store for TestStore {
     fn tasks(&self) -> &dyn Tasks {
-        &self.inner
+        self
     }
 
     fn upkeep(&self) -> &dyn Upkeep {
@@ -117,7 +133,7 @@ impl Store for TestStore {
     }
 
     fn health(&self) -> &dyn Health {
-        &self.inner
+        self
     }
 
     fn shared(&self) -> Option<&dyn SharedStore> {
@@ -130,6 +146,52 @@ impl Store for TestStore {
 
     async fn close(&self) {
         self.inner.close().await;
+    }
+}
+
+#[async_trait]
+impl Tasks for TestStore {
+    async fn submit(&self, tasks: Vec<NewTask>) -> Result<Vec<Submitted>, Error> {
+        let refused = self.refused.lock().unwrap().clone();
+        if tasks.iter().any(|new| Some(&new.task.lane.tenant) == refused.as_ref()) {
+            return Err(Error::Unavailable("tasks of this tenant are refused".into()));
+        }
+        self.inner.submit(tasks).await
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Claims, Error> {
+        self.inner.claim(request).await
+    }
+
+    async fn settle(&self, ends: Vec<Settlement>) -> Result<Vec<Settled>, Error> {
+        self.inner.settle(ends).await
+    }
+
+    async fn cancel(&self, tasks: Vec<TaskKey>, now: Timestamp) -> Result<Answers<CancelOutcome>, Error> {
+        self.inner.cancel(tasks, now).await
+    }
+
+    async fn bring_forward(&self, tasks: Vec<TaskKey>, now: Timestamp) -> Result<Answers<BringForwardOutcome>, Error> {
+        self.inner.bring_forward(tasks, now).await
+    }
+
+    async fn replay(&self, tasks: Vec<TaskKey>, now: Timestamp) -> Result<Answers<ReplayOutcome>, Error> {
+        self.inner.replay(tasks, now).await
+    }
+
+    async fn suppress(&self, tasks: Vec<Suppression>, now: Timestamp) -> Result<Answers<SuppressOutcome>, Error> {
+        self.inner.suppress(tasks, now).await
+    }
+}
+
+#[async_trait]
+impl Health for TestStore {
+    async fn check(&self) -> Result<(), Error> {
+        self.inner.check().await
+    }
+
+    async fn set_aside(&self, _: usize) -> Result<SetAside, Error> {
+        Ok(SetAside { count: self.set_aside.load(Ordering::Relaxed), rows: Vec::new() })
     }
 }
 
