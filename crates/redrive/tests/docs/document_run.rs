@@ -4,6 +4,7 @@
 //! printed. So are other texts that a test names, such as the address of a database.
 
 use std::collections::VecDeque;
+use std::net::TcpStream;
 use std::path::PathBuf;
 
 use redrive_testbed::{free_port, wait_until};
@@ -140,6 +141,15 @@ impl DocumentRun {
         let shown = lines(&printed)[..count].join("\n");
         self.compare_part(block, &command.expected, &shown);
         Running { printed, seen: count }
+    }
+
+    /// Starts a block that is a server, and waits until it listens on this port of the document.
+    pub(crate) fn serve(&mut self, block: &Block, port: &str) {
+        let script = self.here(&block.text);
+        assert!(is_local(&script), "{}: this would leave the machine:\n{script}", self.path);
+        self.shell.begin(&script);
+        let port = self.port(port);
+        wait_until("the server of the block listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
     }
 
     /// Waits until a command in the background has printed the last line that `block` shows, the rest of its output.

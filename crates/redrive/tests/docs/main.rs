@@ -254,8 +254,10 @@ fn the_commands_of_operating_see_a_dependency_die_and_return() {
     let alerts = run.run_until("alerts fire");
     run.setup("until redrive alerts list | grep -q breaker-open; do sleep 0.05; done");
     run.run_block(&alerts);
+    // The program of the guide serves until it is stopped.
+    let server = run.run_until("the dependency is up again");
+    run.serve(&server, "9000");
     let returns = run.run_until("the dependency returns");
-    let _target = Target::listen(run.port("9000"));
     run.run_block(&returns);
     let delivered = run.run_until("all is delivered");
     let count = "redrive tasks list --status SUCCEEDED --all --json | jq '.tasks | length'";

@@ -17,7 +17,8 @@ pub struct Entry {
     pub meaning: &'static str,
     /// What to do.
     pub action: &'static str,
-    /// The condition for Prometheus, if there are metrics for it. `FIRE` and `WINDOW` stand for the values of the rule.
+    /// The condition for Prometheus, if there are metrics for it by dependency. `FIRE` and `WINDOW` stand for the values of the
+    /// rule. Otherwise Prometheus is told that Redrive's own rule fires.
     pub condition: Option<&'static str>,
 }
 
@@ -66,10 +67,7 @@ pub const fn entry(signal: Signal) -> Entry {
         Signal::AttemptsToSuccess => (
             "A delivery takes more attempts than usual.",
             "As for `retry-rate`; compare `redrive simulate` for a policy with longer waits.",
-            Some(enough!(
-                "sum by (service, dependency) (increase(retry_attempts_total[WINDOW]))",
-                "sum by (service, dependency) (increase(retry_attempts_total{outcome=\"success\"}[WINDOW]))"
-            )),
+            None,
         ),
         Signal::LongInRetry => (
             "Many tasks have been retried for more than 24 hours.",
@@ -118,8 +116,8 @@ pub const fn entry(signal: Signal) -> Entry {
             Some("max(redrive_rows_set_aside) BEYOND FIRE"),
         ),
         Signal::DeadLettersExpiring => (
-            "Dead letters will be removed within a day, because the retention (`engine.retention`) is over.",
-            "Replay them or export them now.",
+            "Dead letters will be removed within a day, because the retention (`engine.retention`) ends.",
+            "Replay them, or export them: `redrive tasks list --status FAILED --status EXHAUSTED --all --json`.",
             None,
         ),
         Signal::SinkFailing => (
@@ -148,11 +146,14 @@ pub const fn entry(signal: Signal) -> Entry {
 
 impl Entry {
     /// The expression for Prometheus with the values of a rule.
-    fn expression(&self, rule: &Rule) -> Option<String> {
+    fn expression(&self, rule: &Rule) -> String {
+        let Some(condition) = self.condition else {
+            return format!("max by (instance) (redrive_alerts_firing{{rule=\"{}\"}}) > 0", self.signal.as_str());
+        };
         let window = duration_text(rule.window);
         let beyond = if rule.signal.is_bad_when_low() { "<" } else { ">" };
-        let condition = self.condition?.replace("BEYOND", beyond).replace("FIRE", &rule.fire.to_string());
-        Some(condition.replace("WINDOW", &window))
+        let condition = condition.replace("BEYOND", beyond).replace("FIRE", &rule.fire.to_string());
+        condition.replace("WINDOW", &window)
     }
 }
 
@@ -184,7 +185,7 @@ fn at_once(wait: Duration) -> String {
     if wait.is_zero() { "at once".into() } else { duration_text(wait) }
 }
 
-/// The rules for Prometheus: those for which there are metrics, with the same names as those that are sent to an Alertmanager.
+/// The rules for Prometheus, with the same names as the alerts that are sent to an Alertmanager.
 pub fn prometheus_rules() -> String {
     let mut text = String::from(
         "# Generated from Redrive's own rules and their defaults; a test compares it with them. docs/alerts.md says what they mean.\n\
@@ -193,11 +194,12 @@ pub fn prometheus_rules() -> String {
     );
     for rule in Signal::ALL.map(Rule::default_of) {
         let entry = entry(rule.signal);
-        let Some(expression) = entry.expression(&rule) else { continue };
+        let expression = entry.expression(&rule);
         let quoted = |text: &str| serde_json::Value::from(text).to_string();
         text += &format!("      - alert: {}\n        expr: {}\n", rule.signal.alert_name(), quoted(&expression));
         for (name, time) in [("for", rule.wait), ("keep_firing_for", rule.keep)] {
-            if !time.is_zero() {
+            // Redrive's own rule has waited already.
+            if !time.is_zero() && entry.condition.is_some() {
                 text += &format!("        {name}: {}\n", duration_text(time));
             }
         }
@@ -240,7 +242,7 @@ mod tests {
     fn a_metric_that_a_rule_names_exists() {
         let metrics = std::fs::read_to_string(format!("{ROOT}/docs/metrics.md")).unwrap();
         for entry in Signal::ALL.map(entry) {
-            let condition = entry.condition.unwrap_or_default();
+            let condition = entry.expression(&Rule::default_of(entry.signal));
             let is_name = |char: char| char.is_ascii_lowercase() || char == '_';
             let words = condition.split(|char| !is_name(char));
             for name in words.filter(|word| ["redrive_", "retry_", "dlq_"].iter().any(|start| word.starts_with(start)))
@@ -254,11 +256,14 @@ mod tests {
     fn an_expression_has_the_values_of_its_rule() {
         let expression = |signal| entry(signal).expression(&Rule::default_of(signal));
         assert_eq!(
-            expression(Signal::DeadLetterGrowth).as_deref(),
-            Some("sum by (service, queue) (increase(dlq_messages_total[10m])) > 10")
+            expression(Signal::DeadLetterGrowth),
+            "sum by (service, queue) (increase(dlq_messages_total[10m])) > 10"
         );
-        let seconds = expression(Signal::SecondAttemptSuccess).unwrap();
+        let seconds = expression(Signal::SecondAttemptSuccess);
         assert!(seconds.contains(" < 0.6 and ") && seconds.contains("[1h]"), "{seconds}");
-        assert_eq!(expression(Signal::SinkFailing), None);
+        assert_eq!(
+            expression(Signal::SinkFailing),
+            "max by (instance) (redrive_alerts_firing{rule=\"sink-failing\"}) > 0"
+        );
     }
 }

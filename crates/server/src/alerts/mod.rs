@@ -43,7 +43,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redrive_core::TenantId;
-use redrive_core::alerts::{Alert, Board};
+use redrive_core::alerts::{Alert, Board, Severity, Signal};
 use redrive_engine::events::{Event, Sink};
 use redrive_engine::{AlertRelay, Relaying, Watch};
 use tokio::sync::Notify;
@@ -97,6 +97,14 @@ impl Alerts {
         let mut firing: Vec<Alert> = board.firing().cloned().collect();
         firing.sort_by_key(|alert| std::cmp::Reverse((alert.severity, alert.fired_at)));
         (firing, board.past().cloned().collect())
+    }
+
+    /// How many alerts of each rule fire, with the severity of the rule.
+    pub(crate) fn firing_counts(&self) -> Vec<(Signal, Severity, usize)> {
+        let board = lock(&self.board);
+        let rules = &self.settings.rules;
+        let count = |signal| board.firing().filter(|alert| alert.signal == signal).count();
+        Signal::ALL.map(|signal| (signal, rules.of(signal).severity, count(signal))).into()
     }
 
     /// Whether it is a relay: whether dead letters are to be told to a sink.

@@ -97,6 +97,8 @@ metrics! {
             "1 while all background loops run. The process ends soon after one has died.";
         TIME_CERTAIN Gauge "redrive_time_certain" NONE,
             "0 while the time is uncertain and no tasks are claimed, otherwise 1.";
+        ALERTS_FIRING Gauge "redrive_alerts_firing" &["rule", "severity"],
+            "Alerts of this node that fire, by rule.";
         CONNECTIONS Gauge "redrive_api_connections" NONE,
             "Open connections of the API.";
         IDEMPOTENCY Counter "redrive_idempotency_calls_total" &["outcome"],

@@ -1,6 +1,7 @@
 //! What is read when metrics are scraped: the guards, the backlogs, the store, the process.
 
 use redrive_core::Timestamp;
+use redrive_core::alerts::{Severity, Signal};
 use redrive_engine::LaneReport;
 use redrive_store::{Backlog, CommitCounts};
 
@@ -21,6 +22,8 @@ pub(crate) struct Readings {
     pub(super) has_dead_loop: bool,
     pub(super) is_store_out: bool,
     pub(super) is_time_certain: bool,
+    /// How many alerts of each rule fire.
+    pub(super) alerts_firing: Vec<(Signal, Severity, usize)>,
     pub(super) connections: usize,
     pub(super) idempotency: TotalsSnapshot,
     pub(super) process: Option<Process>,
@@ -53,6 +56,7 @@ impl Readings {
             has_dead_loop: app.engine.dead().is_some(),
             is_store_out: app.engine.is_store_out(),
             is_time_certain: app.engine.clock_state().is_certain,
+            alerts_firing: app.alerts.firing_counts(),
             connections,
             idempotency: app.totals.snapshot(),
             process: Process::read(),

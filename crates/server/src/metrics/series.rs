@@ -146,6 +146,10 @@ impl Scrape {
         let readings = &self.readings;
         series.of(&catalogue::LOOPS_UP)?.gauge(&[], flag(!readings.has_dead_loop))?;
         series.of(&catalogue::TIME_CERTAIN)?.gauge(&[], flag(readings.is_time_certain))?;
+        let mut alerts = series.of(&catalogue::ALERTS_FIRING)?;
+        readings.alerts_firing.iter().try_for_each(|(signal, severity, count)| {
+            alerts.gauge(&[signal.as_str(), severity.as_str()], *count as f64)
+        })?;
         series.of(&catalogue::CONNECTIONS)?.gauge(&[], readings.connections as f64)?;
         let mut calls = series.of(&catalogue::IDEMPOTENCY)?;
         readings.idempotency.by_outcome().try_for_each(|(outcome, count)| calls.counter(&[outcome], count))?;
