@@ -26,6 +26,8 @@ const BATCH_PERCENT: u32 = 5;
 const LARGEST_BATCH: usize = 10;
 /// How many of 100 tasks have one attempt only.
 const ONCE_PERCENT: u32 = 15;
+/// How many of 100 tasks have a dependency of their own: if such a task is a dead letter, its alert names it.
+const ALONE_PERCENT: u32 = 5;
 /// The timeout of an attempt.
 const ATTEMPT_TIMEOUT_MS: u64 = 1_000;
 
@@ -104,6 +106,8 @@ impl Caller {
         let key = format!("crash-{}-{number}", self.shared.seed);
         let submission = Submission::draw(key, self.shared.target, ATTEMPT_TIMEOUT_MS, &mut self.random);
         let submission = if self.random.u32(..100) < ONCE_PERCENT { submission.once() } else { submission };
+        let is_alone = self.random.u32(..100) < ALONE_PERCENT;
+        let submission = if is_alone { submission.once().of_its_own_dependency() } else { submission };
         self.shared.ledger.write().requested.insert(submission.key.clone(), submission.requested.clone());
         submission
     }

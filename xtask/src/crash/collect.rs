@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use tokio::task::JoinSet;
 
-use super::history::{History, Kept};
+use super::history::{History, Kept, Ledger};
 use crate::api::Api;
 
 /// How long the work that is left may take once the faults have stopped (invariant 13).
 pub const DRAIN_LIMIT: Duration = Duration::from_secs(60);
+/// How long the notifications that are left may take.
+const TELL_LIMIT: Duration = Duration::from_secs(60);
 /// The number of connections to read with.
 const ASKING: usize = 8;
 
@@ -50,6 +52,19 @@ pub async fn collect(service: SocketAddr, history: &mut History) -> Result<()> {
         history.kept.extend(part.context("asking for tasks")??);
     }
     Ok(())
+}
+
+/// Waits until the sink was told of all dead letters, as long as that may take. What it was told becomes a part of the history.
+pub async fn told(ledger: &Ledger, history: &mut History) {
+    let begin = Instant::now();
+    loop {
+        history.told.append(&mut ledger.write().told);
+        let is_told = history.dead_letters().all(|(_, dependency)| history.told.contains(dependency));
+        if is_told || begin.elapsed() > TELL_LIMIT {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 async fn ask_for(service: SocketAddr, ids: Vec<String>) -> Result<BTreeMap<String, Kept>> {

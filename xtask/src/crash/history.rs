@@ -25,6 +25,8 @@ pub struct History {
     pub sightings: Vec<Sighting>,
     /// The tasks that the service raised the alert for, over all restarts.
     pub alerts: BTreeSet<String>,
+    /// The dependencies of dead letters that the sink was told of.
+    pub told: BTreeSet<String>,
     /// When the service was killed.
     pub kills: Vec<u64>,
     /// The final state of each task from the API, by task id.
@@ -76,6 +78,15 @@ impl History {
             by_task.entry(&arrival.task).or_default().push(arrival);
         }
         by_task
+    }
+
+    /// The dead letters, each with its dependency.
+    pub fn dead_letters(&self) -> impl Iterator<Item = (&str, &str)> {
+        let is_dead = |kept: &&Kept| matches!(kept.task.status.as_str(), "FAILED" | "EXHAUSTED");
+        self.kept.values().filter(is_dead).filter_map(|kept| {
+            let requested = self.requested.get(&kept.task.idempotency_key)?;
+            Some((kept.task.task_id.as_str(), requested.dependency.as_str()))
+        })
     }
 
     /// The ids of all acknowledged tasks.

@@ -24,6 +24,8 @@ pub struct Killer {
     redrive: PathBuf,
     dir: PathBuf,
     address: SocketAddr,
+    /// The sink of the service's alerts.
+    sink: SocketAddr,
     lane_concurrency: usize,
     ledger: Arc<Ledger>,
     random: Rng,
@@ -31,12 +33,19 @@ pub struct Killer {
 
 impl Killer {
     /// A killer for services in `dir`, on a port that is free now and stays the same over all restarts.
-    pub fn new(redrive: PathBuf, dir: PathBuf, ledger: Arc<Ledger>, options: &Options) -> Result<Self> {
+    pub fn new(
+        redrive: PathBuf,
+        dir: PathBuf,
+        ledger: Arc<Ledger>,
+        sink: SocketAddr,
+        options: &Options,
+    ) -> Result<Self> {
         let probe = std::net::TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
         Ok(Killer {
             redrive,
             dir,
             address: probe.local_addr()?,
+            sink,
             lane_concurrency: options.lane_concurrency,
             ledger,
             random: Rng::with_seed(options.seed),
@@ -100,6 +109,8 @@ impl Killer {
         command.args(["serve", "--store", "sqlite", "--listen"]).arg(self.address.to_string());
         command.arg("--data-dir").arg(self.data_dir());
         command.args(["--lane-concurrency", &self.lane_concurrency.to_string()]);
+        // At once, or a process that lives for a second would tell nothing.
+        command.args(["--alert-sinks", &format!("people=alertmanager:http://{}", self.sink), "--alerts-wait", "0s"]);
         Process::spawn(command, &self.dir.join("service.log"))
     }
 }

@@ -22,7 +22,7 @@ use clap::Args;
 
 use crate::binaries::{self, Profile};
 use crate::http::Server;
-use crate::witness::{FaultyTarget, UnsentAttempts, Verdict};
+use crate::witness::{AlertReceiver, FaultyTarget, UnsentAttempts, Verdict};
 use caller::Callers;
 use history::Ledger;
 use killer::Killer;
@@ -92,7 +92,10 @@ pub fn run(options: &Options) -> Result<()> {
     let noting = Arc::clone(&ledger);
     let faults = Arc::new(FaultyTarget::new(options.seed, move |arrival| noting.write().arrivals.push(arrival)));
     let target = Server::start("target", Arc::clone(&faults))?;
-    let mut killer = Killer::new(redrive, dir.clone(), Arc::clone(&ledger), options)?;
+    let noting = Arc::clone(&ledger);
+    let sink = AlertReceiver::new(move |dependency| noting.write().told.extend([dependency]));
+    let sink = Server::start("sink", Arc::new(sink))?;
+    let mut killer = Killer::new(redrive, dir.clone(), Arc::clone(&ledger), sink.address(), options)?;
     let callers = Arc::new(Callers {
         service: killer.address(),
         target: target.address(),
@@ -123,6 +126,7 @@ pub fn run(options: &Options) -> Result<()> {
             println!("faults off: all work had ended after {:.1} s", drained.as_secs_f64());
             let mut history = std::mem::take(&mut *ledger.write());
             collect::collect(callers.service, &mut history).await?;
+            collect::told(&ledger, &mut history).await;
             anyhow::Ok(history)
         })
         .with_context(|| format!("seed {}; the service said:\n{}", options.seed, service.log_tail()))?;

@@ -81,6 +81,13 @@ impl Submission {
         }
     }
 
+    /// Gives it a dependency of its own, named as its key.
+    pub fn of_its_own_dependency(self) -> Self {
+        let document = self.with("dependency", Value::from(self.key.as_str()));
+        let requested = RequestedTask { dependency: self.key.clone(), ..self.requested.clone() };
+        Submission { document, requested, ..self }
+    }
+
     /// Gives it a large body.
     pub fn large(self, random: &mut Rng) -> Self {
         let length = random.usize(LARGE);

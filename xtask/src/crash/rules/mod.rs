@@ -34,11 +34,13 @@ pub enum Rule {
     AttemptLog,
     /// Dead letters raise their alert.
     Alerts,
+    /// People are told of dead letters.
+    Told,
 }
 
 impl Rule {
     /// Every rule.
-    pub const ALL: [Rule; 10] = [
+    pub const ALL: [Rule; 11] = [
         Rule::EndsOnce,
         Rule::WithinAttempts,
         Rule::SameRequest,
@@ -49,6 +51,7 @@ impl Rule {
         Rule::DeadLettersAndCounts,
         Rule::AttemptLog,
         Rule::Alerts,
+        Rule::Told,
     ];
 
     /// The guarantee in one sentence.
@@ -66,6 +69,7 @@ impl Rule {
                 "the attempt log is 1..n, true to what arrived, and unknown only where a kill cut it off"
             }
             Rule::Alerts => "every dead letter raised its alert, at least once",
+            Rule::Told => "the sink was told of the dead letters of every dependency",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Rules 1, 5, 8 and 10: tasks as the API returns them.
+//! Rules 1, 5, 8, 10 and 11: tasks as the API returns them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,6 +11,7 @@ pub(super) fn check(history: &History, found: &mut Found) {
     one_task_per_key(history, found);
     dead_letters_and_counts(history, found);
     alerts(history, found);
+    told(history, found);
 }
 
 fn ends_once(history: &History, found: &mut Found) {
@@ -89,6 +90,14 @@ fn alerts(history: &History, found: &mut Found) {
     for id in &history.alerts {
         if let Some(kept) = history.kept.get(id).filter(|kept| !dead_letter(&kept.task.status)) {
             found.add(Rule::Alerts, format!("task {id} raised an alert and ended {}", kept.task.status));
+        }
+    }
+}
+
+fn told(history: &History, found: &mut Found) {
+    for (id, dependency) in history.dead_letters() {
+        if !history.told.contains(dependency) {
+            found.add(Rule::Told, format!("task {id} of {dependency} is a dead letter, and the sink was not told"));
         }
     }
 }

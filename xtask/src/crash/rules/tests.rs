@@ -40,6 +40,7 @@ fn truth() -> History {
     }
     history.listed.insert("FAILED".to_owned(), ["b".to_owned()].into());
     history.alerts.insert("b".to_owned());
+    history.told.insert("north".to_owned());
     history.sightings.push(sighting("a", "SUCCEEDED", 2, 3 * SECOND));
     history.sightings.push(Sighting { cancelled: true, ..sighting("c", "IN_FLIGHT", 1, 4 * SECOND) });
     history
@@ -152,7 +153,7 @@ fn false_numbers_and_late_sends() -> [FalseHistory; 10] {
     ]
 }
 
-fn false_counts_logs_and_alerts() -> [FalseHistory; 7] {
+fn false_counts_logs_and_alerts() -> [FalseHistory; 8] {
     [
         (Rule::DeadLettersAndCounts, "not listed", |history| history.listed.clear()),
         (Rule::DeadLettersAndCounts, "FAILED: 0 are counted, 1 are there", |history| {
@@ -167,6 +168,7 @@ fn false_counts_logs_and_alerts() -> [FalseHistory; 7] {
         }),
         (Rule::AttemptLog, "no kill", |history| history.kills = vec![SECOND]),
         (Rule::Alerts, "task b ended FAILED without an alert", |history| history.alerts.clear()),
+        (Rule::Told, "task b of north is a dead letter", |history| history.told = ["south".to_owned()].into()),
         (Rule::Alerts, "task a raised an alert and ended SUCCEEDED", |history| {
             history.alerts.insert("a".to_owned());
         }),
