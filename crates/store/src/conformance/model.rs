@@ -220,7 +220,6 @@ impl Model {
             backoff: None,
             dns_failures: 0,
             cancel_requested: false,
-            correlation_id: None,
             ..task.clone()
         };
         let replayed = ReplayOutcome::Done(Box::new(task.clone()));
