@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_core::health::Thresholds;
+use redrive_core::trace::Propagators;
 use redrive_engine::Handle;
 use tokio::sync::Semaphore;
 
@@ -48,6 +49,8 @@ pub struct App {
     pub alerts: Arc<Alerts>,
     /// The name of this process among those over one store.
     pub node: String,
+    /// What is taken from callers of their traces.
+    pub propagators: Propagators,
 }
 
 impl App {
@@ -67,6 +70,7 @@ impl App {
             thresholds: Thresholds::default(),
             alerts: Alerts::new(alerts::Settings::default()),
             node: String::new(),
+            propagators: Propagators::default(),
         }
     }
 }

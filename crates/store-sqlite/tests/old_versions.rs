@@ -71,6 +71,7 @@ fn as_stored(mut snapshot: Snapshot) -> Snapshot {
     let in_flight = snapshot.in_flight.iter_mut().map(|claimed| &mut claimed.task);
     for task in listed.chain(in_flight).chain(&mut snapshot.unannounced) {
         task.correlation_id = None;
+        task.trace_parent = None;
     }
     snapshot
 }

@@ -74,6 +74,7 @@ pub(super) async fn enqueue(
         lane: lane(system, sink)?,
         idempotency_key: id::make_key(app.engine.random_bits()),
         correlation_id: None,
+        trace_parent: None,
         policy,
         request: Arc::new(request(sink, document, labels)),
         fingerprint,
@@ -100,6 +101,7 @@ pub(super) async fn send_directly(
         // The id of no task: there is none.
         task: TaskId::from_parts(TaskId::first_sequence(app.engine.now()), bits as u64),
         attempt: 1,
+        trace: None,
         connect_timeout: CONNECT_TIMEOUT,
         attempt_timeout: ATTEMPT_TIMEOUT,
         gate: Arc::new(AlwaysOpen),
