@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use crate::alerts::{self, Alerts};
 use crate::health_windows::HealthWindows;
 use crate::idempotency;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, SpanCounter};
 use crate::standard::Standard;
 use crate::wire::Secrets;
 
@@ -51,6 +51,8 @@ pub struct App {
     pub node: String,
     /// What is taken from callers of their traces.
     pub propagators: Propagators,
+    /// Reads how many spans were exported; nothing if traces are off.
+    pub span_counts: Option<SpanCounter>,
 }
 
 impl App {
@@ -71,6 +73,7 @@ impl App {
             alerts: Alerts::new(alerts::Settings::default()),
             node: String::new(),
             propagators: Propagators::default(),
+            span_counts: None,
         }
     }
 }
