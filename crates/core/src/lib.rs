@@ -28,6 +28,7 @@ pub mod retry_after;
 pub mod task;
 pub mod time;
 pub mod timetable;
+pub mod trace;
 
 pub use attempt::{Answer, Attempt, ErrorType, Outcome};
 pub use body::{Body, BodyHash, BodyRef};
@@ -43,3 +44,4 @@ pub use policy::Policy;
 pub use request::Request;
 pub use task::{Class, Reason, Status, Task};
 pub use time::Timestamp;
+pub use trace::TraceParent;

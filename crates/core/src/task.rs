@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::attempt::LastError;
 use crate::id::{CorrelationId, IdempotencyKey, Lane, PolicyId, TaskId};
 use crate::time::Timestamp;
+use crate::trace::TraceParent;
 
 /// The status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -168,6 +169,8 @@ pub struct Task {
     pub idempotency_key: IdempotencyKey,
     /// The caller's own id of the work that it belongs to, for logs and events.
     pub correlation_id: Option<CorrelationId>,
+    /// The caller's own trace and span, if it named them.
+    pub trace_parent: Option<TraceParent>,
     /// The policy version that it was accepted with.
     pub policy: PolicyRef,
     /// Its status.
@@ -248,7 +251,7 @@ impl Task {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::attempt::ErrorType;
 
@@ -257,7 +260,7 @@ mod tests {
     }
 
     /// Accepted at 1 s with a budget of 10 s, three attempts made of three.
-    fn dead_letter() -> Task {
+    pub(crate) fn dead_letter() -> Task {
         Task {
             id: TaskId::from_parts(1, 2),
             lane: Lane {
@@ -266,6 +269,7 @@ mod tests {
             },
             idempotency_key: IdempotencyKey::try_new("key").unwrap(),
             correlation_id: None,
+            trace_parent: None,
             policy: PolicyRef { id: PolicyId::default_policy(), version: 1 },
             status: Status::Exhausted,
             reason: Some(Reason::Attempts),

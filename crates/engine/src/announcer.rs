@@ -249,6 +249,7 @@ mod tests {
             lane: Lane { tenant: TenantId::default_tenant(), dependency: Dependency::try_new("billing").unwrap() },
             idempotency_key: IdempotencyKey::try_new("key").unwrap(),
             correlation_id: None,
+            trace_parent: None,
             policy: PolicyRef { id: PolicyId::default_policy(), version: 1 },
             status: Status::Failed,
             reason: Some(Reason::NotRetryable),

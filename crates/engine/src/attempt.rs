@@ -9,7 +9,9 @@ use redrive_core::decide::{self, RunState, SendCheck};
 use redrive_core::guards::concurrency::Signal;
 use redrive_core::guards::{self, Health, Held, Presence};
 use redrive_core::policy::Context;
-use redrive_core::{Answer, Attempt, Class, Decision, ErrorType, Outcome, Reason, Status, Timestamp, retry_after};
+use redrive_core::{
+    Answer, Attempt, Class, Decision, ErrorType, Outcome, Reason, Status, Task, Timestamp, retry_after, trace,
+};
 use redrive_store::{ClaimedTask, Error, Next, Settlement};
 
 use crate::admission::pace::AttemptEnd;
@@ -19,9 +21,10 @@ use crate::first_byte::FirstByte;
 use crate::gone_dependency;
 use crate::in_flight::Signals;
 use crate::lanes::{Origin, Reservation};
+use crate::options::TraceOptions;
 use crate::policies::Resolved;
 use crate::settle::{Abandoned, settle_or_abandon};
-use crate::transport::{Outbound, SendError};
+use crate::transport::{AttemptTrace, Outbound, SendError};
 
 /// The longest time that a claimed task is held until it is due. A task that is not due by then, because the wall clock
 /// was set back, goes back to the store.
@@ -384,6 +387,7 @@ async fn send(
         idempotency_key: task.idempotency_key.clone(),
         task: task.id,
         attempt: task.attempt_number,
+        trace: attempt_trace(&shared.options.traces, task),
         connect_timeout: policy.policy.connect_timeout.min(timeout),
         attempt_timeout: timeout,
         gate: first_byte,
@@ -396,6 +400,14 @@ async fn send(
         },
         () = shared.reached(Phase::Returning) => SendOutcome::GivenUp,
     }
+}
+
+/// What the attempt that was claimed says about its trace.
+fn attempt_trace(options: &TraceOptions, task: &Task) -> Option<AttemptTrace> {
+    options.propagators.trace_context.then(|| AttemptTrace {
+        parent: trace::attempt_context(task, &options.sampler),
+        keeps_state: task.trace_parent.is_some(),
+    })
 }
 
 /// Turns the result of a send into a settlement: the entry for the attempt log, and what happens next.

@@ -86,6 +86,6 @@ pub use alert_relay::{AlertRelay, Relaying};
 pub use common_clock::{ClockState, CommonClock};
 pub use handle::{Handle, Parts, StartError, start};
 pub use lanes::{AttemptCounts, LaneReport, Latencies, Waiting, WaitingFor};
-pub use options::{InvalidOption, LogOptions, Options, Presence, Steps, SuccessLevel};
+pub use options::{InvalidOption, LogOptions, Options, Presence, Steps, SuccessLevel, TraceOptions};
 pub use submit::ValidatedTask;
 pub use watch::Watch;

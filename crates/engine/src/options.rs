@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use redrive_core::guards;
+use redrive_core::trace::{Propagators, Sampler};
 
 /// The engine's settings.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +39,23 @@ pub struct Options {
     pub guards: guards::Settings,
     /// What is logged of attempts.
     pub log: LogOptions,
+    /// What dependencies are told of traces.
+    pub traces: TraceOptions,
+}
+
+/// What dependencies are told of traces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceOptions {
+    /// Whether attempts say which trace they belong to.
+    pub propagators: Propagators,
+    /// Decides which of them say that their trace is recorded.
+    pub sampler: Sampler,
+}
+
+impl Default for TraceOptions {
+    fn default() -> Self {
+        TraceOptions { propagators: Propagators::default(), sampler: Sampler::OFF }
+    }
 }
 
 /// What is logged of attempts.
@@ -129,6 +147,7 @@ impl Default for Options {
             steps: Steps::default(),
             guards: guards::Settings::default(),
             log: LogOptions::default(),
+            traces: TraceOptions::default(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use redrive_core::request::Fingerprint;
-use redrive_core::{CorrelationId, IdempotencyKey, Lane, Request, Status, Task, Timestamp};
+use redrive_core::{CorrelationId, IdempotencyKey, Lane, Request, Status, Task, Timestamp, TraceParent};
 use redrive_store::{ClaimedTask, Error, NewTask, Start, Submitted};
 
 use crate::attempt;
@@ -21,6 +21,8 @@ pub struct ValidatedTask {
     pub idempotency_key: IdempotencyKey,
     /// The caller's own id of the work that the task belongs to.
     pub correlation_id: Option<CorrelationId>,
+    /// The caller's own trace and span.
+    pub trace_parent: Option<TraceParent>,
     /// The policy version that the task pins, its own overrides included.
     pub policy: Arc<Resolved>,
     /// The request that the task sends.
@@ -89,6 +91,7 @@ fn new_task(shared: &EngineState, valid: &ValidatedTask, now: Timestamp) -> Task
         lane: valid.lane.clone(),
         idempotency_key: valid.idempotency_key.clone(),
         correlation_id: valid.correlation_id.clone(),
+        trace_parent: valid.trace_parent,
         policy: valid.policy.reference.clone(),
         status: Status::Pending,
         reason: None,

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_core::trace::TraceParent;
 use redrive_core::{Answer, ErrorType, IdempotencyKey, Lane, Request, TaskId};
 
 /// The answer to a send, or why there is none.
@@ -53,12 +54,23 @@ pub struct Outbound {
     pub task: TaskId,
     /// Sent as `Redrive-Attempt`.
     pub attempt: u32,
+    /// What the request says about its trace, in place of what its header fields say. `None` leaves these as they are.
+    pub trace: Option<AttemptTrace>,
     /// The timeout for connecting: name resolution, TCP and TLS.
     pub connect_timeout: Duration,
     /// The timeout of the whole attempt, from the call to the last byte read.
     pub attempt_timeout: Duration,
     /// Called immediately before the first byte.
     pub gate: Arc<dyn Gate>,
+}
+
+/// What an attempt says about its trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttemptTrace {
+    /// Sent as `traceparent`.
+    pub parent: TraceParent,
+    /// Whether `tracestate` is sent as given: it belongs to the caller's trace, and must not be sent with another one.
+    pub keeps_state: bool,
 }
 
 /// Why a send got no answer.

@@ -7,7 +7,9 @@ mod world;
 use std::time::Duration;
 
 use redrive_core::policy::{JitterKind, Spec};
+use redrive_core::trace::span_of_attempt;
 use redrive_core::{Body, ErrorType, Outcome, Reason, Status};
+use redrive_engine::Options;
 use redrive_store::{CancelOutcome, ReplayOutcome, Store, Submitted};
 use world::{Reply, World, attempts, lane, tenant};
 
@@ -449,4 +451,41 @@ async fn a_policy_read_while_it_is_changed_is_not_remembered() {
     reading.await.unwrap().unwrap();
     let current = world.engine.policies().current(&tenant(), &id).await.unwrap().unwrap();
     assert_eq!((current.reference.version, current.policy.max_attempts), (2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_attempt_has_its_own_span_in_the_one_trace_of_its_task_also_after_a_restart() {
+    let world = World::new().await;
+    world.dependency.script("dependency", [503, 503].map(Reply::Status));
+    let mut draft = world.draft("k", Spec::default()).await;
+    draft.trace_parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().ok();
+    let task = world.submit_draft(draft).await;
+    world.dependency.arrived(2).await;
+    world.engine.stop().await;
+    let restarted = world.restarted().await;
+    assert_eq!(restarted.ended(task.id).await.task.status, Status::Succeeded);
+    let sends: Vec<_> = world.dependency.sends().into_iter().chain(restarted.dependency.sends()).collect();
+    let sent: Vec<_> = sends.iter().map(|send| send.outbound.trace.unwrap()).collect();
+    let expected: Vec<_> = (1..=3)
+        .map(|attempt| format!("00-4bf92f3577b34da6a3ce929d0e0e4736-{}-01", span_of_attempt(task.id, attempt)))
+        .collect();
+    assert_eq!(sent.iter().map(|trace| trace.parent.to_string()).collect::<Vec<_>>(), expected);
+    assert!(sent.iter().all(|trace| trace.keeps_state));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_without_a_caller_has_a_trace_of_its_own_and_none_is_told_if_the_settings_say_so() {
+    let world = World::new().await;
+    let task = world.submit("k", Spec::default()).await;
+    world.ended(task.id).await;
+    let sent = world.dependency.sends()[0].outbound.trace.unwrap();
+    assert_eq!(sent.parent.trace.as_u128(), task.id.as_u128());
+    assert!(!sent.keeps_state && !sent.parent.flags.is_sampled, "nothing is recorded unless an export is configured");
+
+    let mut options = Options::default();
+    options.traces.propagators.trace_context = false;
+    let silent = World::with(options).await;
+    let task = silent.submit("k", Spec::default()).await;
+    silent.ended(task.id).await;
+    assert_eq!(silent.dependency.sends()[0].outbound.trace, None);
 }

@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-use crate::targets::{answer, batch, cursor, headers, policy, retry_after, rows, submission};
+use crate::targets::{answer, batch, cursor, headers, policy, retry_after, rows, submission, trace_context};
 
 /// One function that takes bytes from outside.
 pub struct Target {
@@ -32,6 +32,7 @@ pub static TARGETS: &[Target] = &[
     cursor::TARGET,
     rows::TARGET,
     answer::TARGET,
+    trace_context::TARGET,
 ];
 
 /// The target with this name.

@@ -56,6 +56,11 @@ fn answers_keep_their_properties() {
     every_property_holds("answer", 150);
 }
 
+#[test]
+fn trace_contexts_keep_their_properties() {
+    every_property_holds("trace-context", 20_000);
+}
+
 /// A sample that every target refuses would leave the fuzzer with nothing to mutate.
 #[test]
 fn every_sample_keeps_the_properties() {

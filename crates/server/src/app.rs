@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use redrive_core::Timestamp;
 use redrive_core::health::Thresholds;
+use redrive_core::trace::Propagators;
 use redrive_engine::Handle;
 use tokio::sync::Semaphore;
 
 use crate::alerts::{self, Alerts};
 use crate::health_windows::HealthWindows;
 use crate::idempotency;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, SpanCounter};
 use crate::standard::Standard;
 use crate::wire::Secrets;
 
@@ -51,6 +52,10 @@ pub struct App {
     pub alerts: Arc<Alerts>,
     /// The name of this process among those over one store.
     pub node: String,
+    /// What is taken from callers of their traces.
+    pub propagators: Propagators,
+    /// Reads how many spans were exported; nothing if traces are off.
+    pub span_counts: Option<SpanCounter>,
 }
 
 impl App {
@@ -71,6 +76,8 @@ impl App {
             thresholds: Thresholds::default(),
             alerts: Alerts::new(alerts::Settings::default()),
             node: String::new(),
+            propagators: Propagators::default(),
+            span_counts: None,
         }
     }
 }

@@ -116,6 +116,7 @@ fn new_task(n: u64, now: Timestamp) -> Result<NewTask, Box<dyn Error>> {
         dns_failures: 0,
         cancel_requested: false,
         correlation_id: None,
+        trace_parent: None,
         last_error: None,
     };
     let request = Request {

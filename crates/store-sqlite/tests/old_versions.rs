@@ -65,10 +65,19 @@ fn after_restart(mut snapshot: Snapshot) -> Snapshot {
     snapshot
 }
 
+/// The snapshot without what the tables of these versions had no columns for.
+fn as_stored(mut snapshot: Snapshot) -> Snapshot {
+    let listed = snapshot.tenants.values_mut().flat_map(|tenant| &mut tenant.tasks).map(|(detail, _)| &mut detail.task);
+    let in_flight = snapshot.in_flight.iter_mut().map(|claimed| &mut claimed.task);
+    for task in listed.chain(in_flight).chain(&mut snapshot.unannounced) {
+        task.correlation_id = None;
+        task.trace_parent = None;
+    }
+    snapshot
+}
+
 /// Tasks in every status; pending ones before their first attempt (10 to 12) and before a retry (20 to 22).
 async fn fill(store: &SqliteStore) {
-    // The old versions had no correlation ids.
-    let task = |n| task(n).uncorrelated();
     allow(store, acme()).await;
     keep_and_end(store, task(1), Status::Succeeded, at(9)).await;
     keep_and_end(store, task(2).created(at(3)), Status::Exhausted, at(9)).await;
@@ -91,7 +100,7 @@ async fn a_database_of_an_old_version_is_brought_up_to_date_with_all_that_is_in_
         .await;
 
         let store = open(directory.path());
-        let mut expected = after_restart(before.into_inner().unwrap());
+        let mut expected = as_stored(after_restart(before.into_inner().unwrap()));
         if version == 1 {
             expected.unannounced.clear();
         }

@@ -6,7 +6,7 @@
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, USER_AGENT};
 use http::uri::{Authority, PathAndQuery, Uri};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
-use redrive_engine::transport::{Outbound, SendError};
+use redrive_engine::transport::{AttemptTrace, Outbound, SendError};
 
 use crate::failure;
 use crate::origin::Origin;
@@ -21,10 +21,12 @@ pub(crate) type Message = Box<Request<RequestBody>>;
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const TASK_ID: HeaderName = HeaderName::from_static("redrive-task-id");
 const ATTEMPT: HeaderName = HeaderName::from_static("redrive-attempt");
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
 const OWN_USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("redrive/", env!("CARGO_PKG_VERSION")));
 
 /// The most fields that are added to the given ones.
-const ADDED_FIELDS: usize = 7;
+const ADDED_FIELDS: usize = 8;
 
 /// The request that `outbound` asks for, with `body`, as `target` and its `origin` need it.
 pub(crate) fn build(
@@ -41,6 +43,9 @@ pub(crate) fn build(
     fields.insert(IDEMPOTENCY_KEY, value("idempotency-key", outbound.idempotency_key.as_str())?);
     fields.insert(TASK_ID, value("redrive-task-id", &outbound.task.to_string())?);
     fields.insert(ATTEMPT, HeaderValue::from(outbound.attempt));
+    if let Some(trace) = outbound.trace {
+        put_trace(&mut fields, trace)?;
+    }
     if !fields.contains_key(USER_AGENT) {
         fields.insert(USER_AGENT, OWN_USER_AGENT);
     }
@@ -110,6 +115,15 @@ fn add_given(fields: &mut HeaderMap, given: &[(String, String)]) -> Result<(), S
     Ok(())
 }
 
+/// Replaces what the given fields say about the trace.
+fn put_trace(fields: &mut HeaderMap, trace: AttemptTrace) -> Result<(), SendError> {
+    if !trace.keeps_state {
+        fields.remove(TRACE_STATE);
+    }
+    fields.insert(TRACE_PARENT, value("traceparent", &trace.parent.to_string())?);
+    Ok(())
+}
+
 /// Whether a field says how this very message is framed and carried, which only the sender knows, or is one that every
 /// send sets itself.
 fn is_ours(field: &HeaderName) -> bool {
@@ -160,6 +174,7 @@ mod tests {
             idempotency_key: IdempotencyKey::try_new("key-1").unwrap(),
             task: TaskId::from_parts(1, 2),
             attempt: 3,
+            trace: None,
             connect_timeout: Duration::from_secs(1),
             attempt_timeout: Duration::from_secs(1),
             gate: Arc::new(redrive_engine::transport::AlwaysOpen),
@@ -227,6 +242,32 @@ mod tests {
             ("redrive-attempt", "3"),
         ];
         assert_eq!(fields(&message), expected);
+    }
+
+    #[test]
+    fn one_traceparent_is_sent_and_a_state_only_with_the_trace_that_it_belongs_to() {
+        let given = [
+            ("Traceparent", "theirs"),
+            ("traceparent", "theirs too"),
+            ("TraceState", "a=1"),
+            ("tracestate", "b=2"),
+            ("baggage", "c=3"),
+        ];
+        let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let sent = |trace: Option<AttemptTrace>| {
+            let outbound = Outbound { trace, ..outbound("http://a.test/", "GET", &given, b"") };
+            let (message, _) = built(&outbound).unwrap();
+            let of = |name: &str| -> Vec<String> {
+                message.headers().get_all(name).iter().map(|value| value.to_str().unwrap().to_owned()).collect()
+            };
+            [of("traceparent"), of("tracestate"), of("baggage")]
+        };
+        let trace = |keeps_state| Some(AttemptTrace { parent: parent.parse().unwrap(), keeps_state });
+        let owned = |values: &[&str]| values.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let (state, baggage) = (owned(&["a=1", "b=2"]), owned(&["c=3"]));
+        assert_eq!(sent(trace(true)), [owned(&[parent]), state.clone(), baggage.clone()]);
+        assert_eq!(sent(trace(false)), [owned(&[parent]), vec![], baggage.clone()]);
+        assert_eq!(sent(None), [owned(&["theirs", "theirs too"]), state, baggage]);
     }
 
     #[test]

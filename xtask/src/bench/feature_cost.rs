@@ -1,11 +1,16 @@
 //! The cost of a feature: the pipeline with it on and with it off, in turns.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+
 use anyhow::Result;
+use bytes::Bytes;
 use serde::Serialize;
 
 use super::pipeline::{self, Load};
-use super::scrape::Scraper;
+use super::scrape::{Scraper, scrape};
 use super::world::{Variant, World};
+use crate::http::{Reply, Request, Respond, Server};
 use crate::stats::Spread;
 
 /// A feature of the service whose cost is measured.
@@ -16,6 +21,8 @@ pub enum Feature {
     Guards,
     /// The counts for `/metrics`, with a scrape every second, and the log.
     Observability,
+    /// Spans of all tasks, exported to a receiver on loopback that accepts everything.
+    Traces,
 }
 
 impl Feature {
@@ -24,6 +31,7 @@ impl Feature {
         match self {
             Feature::Guards => "guards",
             Feature::Observability => "metrics and log",
+            Feature::Traces => "traces",
         }
     }
 
@@ -32,6 +40,8 @@ impl Feature {
         match self {
             Feature::Guards => &["--budget", "off", "--breaker", "off", "--concurrency", "fixed"],
             Feature::Observability => &["--metrics", "off", "--log-level", "error"],
+            // They are off unless a receiver is configured.
+            Feature::Traces => &[],
         }
     }
 }
@@ -90,9 +100,11 @@ pub fn measure(
     load: &Load,
     rounds: usize,
 ) -> Result<FeatureCost> {
+    let receiver = SpanReceiver::start()?;
     let (mut on, mut off) = (Vec::new(), Vec::new());
     for round in 1..=rounds {
         for switch in Switch::in_turn(round) {
+            world.variables = receiver.variables(feature, switch);
             let of = switch.apply(feature, world, |world| measure_once(feature, switch, world, variant, load))?;
             eprintln!(
                 "round {round}/{rounds}: {} {switch:?}: {:.0} tasks/s, {:.1} CPU µs/task",
@@ -104,6 +116,7 @@ pub fn measure(
             measured.push(of);
         }
     }
+    world.variables = Vec::new();
     let rates = |rounds: &[pipeline::Round]| rounds.iter().map(|round| round.tasks_per_second).collect::<Vec<_>>();
     let cpu = |rounds: &[pipeline::Round]| rounds.iter().map(|round| round.cpu_us_per_task).collect::<Vec<_>>();
     Ok(FeatureCost {
@@ -114,6 +127,44 @@ pub fn measure(
         on: rates(&on),
         off: rates(&off),
     })
+}
+
+/// A receiver of spans that accepts everything.
+struct SpanReceiver(Server);
+
+/// An empty document, which in OTLP says that everything was accepted.
+const ACCEPTED: Bytes = Bytes::from_static(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+
+struct AcceptAll;
+
+impl Respond for AcceptAll {
+    fn respond(&self, _: &Request<'_>) -> Reply {
+        Reply::Now(ACCEPTED)
+    }
+}
+
+impl SpanReceiver {
+    fn start() -> Result<Self> {
+        Ok(SpanReceiver(Server::start("spans", Arc::new(AcceptAll))?))
+    }
+
+    /// The variables that have a service export its spans, if that is the feature and it is on.
+    fn variables(&self, feature: Feature, switch: Switch) -> Vec<(String, String)> {
+        match (feature, switch) {
+            (Feature::Traces, Switch::On) => {
+                vec![("OTEL_EXPORTER_OTLP_ENDPOINT".to_owned(), format!("http://{}", self.0.address()))]
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Prints how many spans were exported and dropped: what is dropped costs less.
+fn print_spans(address: SocketAddr) -> Result<()> {
+    let metrics = scrape(address)?;
+    let counts: Vec<&str> = metrics.lines().filter(|line| line.starts_with("redrive_spans_total")).collect();
+    eprintln!("  {}", counts.join(", "));
+    Ok(())
 }
 
 /// One measurement of a fresh service. Metrics that are on are also scraped.
@@ -129,6 +180,9 @@ fn measure_once(
     let scraper = service.addresses().first().filter(|_| is_scraped).map(|address| Scraper::start(*address));
     let round = pipeline::measure(world, variant, &service, load)?;
     scraper.map(Scraper::stop).transpose()?;
+    if let (Feature::Traces, Switch::On, Some(address)) = (feature, switch, service.addresses().first()) {
+        print_spans(*address)?;
+    }
     Ok(round)
 }
 

@@ -56,6 +56,9 @@ pub struct Options {
     /// Of the pipelines, measure only the one of the chosen store, with metrics and log on and with both off
     #[arg(long, conflicts_with_all = ["skip_pipeline", "only_due_to_wire", "compare_guards"])]
     pub compare_metrics: bool,
+    /// Of the pipelines, measure only the one of the chosen store, with traces exported to a receiver on loopback and without
+    #[arg(long, conflicts_with_all = ["skip_pipeline", "only_due_to_wire", "compare_guards", "compare_metrics"])]
+    pub compare_traces: bool,
     /// Skip the ceiling, the pipelines and due-to-wire
     #[arg(long)]
     pub skip_pipeline: bool,
@@ -169,7 +172,8 @@ impl Options {
     /// The feature that is measured on and off instead of the pipelines.
     pub fn compared_feature(&self) -> Option<Feature> {
         let metrics = self.compare_metrics.then_some(Feature::Observability);
-        self.compare_guards.then_some(Feature::Guards).or(metrics)
+        let traces = self.compare_traces.then_some(Feature::Traces);
+        self.compare_guards.then_some(Feature::Guards).or(metrics).or(traces)
     }
 
     /// One node over the chosen store.

@@ -98,7 +98,7 @@ impl Scraper {
 }
 
 /// The body of one scrape, over a connection of its own.
-fn scrape(address: SocketAddr) -> Result<String> {
+pub fn scrape(address: SocketAddr) -> Result<String> {
     let mut connection = TcpStream::connect_timeout(&address, TIMEOUT).context("connecting for a scrape")?;
     connection.set_read_timeout(Some(TIMEOUT))?;
     connection.write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;

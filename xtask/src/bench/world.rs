@@ -70,6 +70,8 @@ pub struct World {
     pub redrive: PathBuf,
     /// Further arguments for `redrive serve`.
     pub serve_arguments: Vec<String>,
+    /// Environment variables for it.
+    pub variables: Vec<(String, String)>,
     /// The directory for data directories and logs.
     pub dir: PathBuf,
     /// The arrivals at the target.
@@ -95,7 +97,8 @@ impl World {
         let postgres = has_postgres
             .then(|| Postgres::start_with(PostgresOptions { fsync: true, settings: &SETTINGS, files: &[] }));
         let redis = setup.schedule.map(|_| Redis::start());
-        Ok(World { redrive, serve_arguments: setup.serve_arguments, dir, deliveries, target, postgres, redis })
+        let (serve_arguments, variables) = (setup.serve_arguments, Vec::new());
+        Ok(World { redrive, serve_arguments, variables, dir, deliveries, target, postgres, redis })
     }
 
     /// The CPU time that the database has used so far, if `variant` has one.
@@ -132,6 +135,7 @@ impl World {
             let mut command = Command::new(&self.redrive);
             command.args(["serve", "--listen", "127.0.0.1:0", "--store", database.url(), "--node"]);
             command.arg(format!("bench-{number}")).args(&self.serve_arguments);
+            command.envs(self.variables.iter().cloned());
             if let Some(redis) = &self.redis {
                 command.args(["--schedule", &redis.url(), "--schedule-prefix", database.name()]);
             }
@@ -150,7 +154,7 @@ impl World {
     pub fn start_on(&self, variant: Variant, data: &Path, scratch: Option<PathBuf>) -> Result<Service> {
         let mut command = Command::new(&self.redrive);
         command.args(["serve", "--listen", "127.0.0.1:0", "--store", &variant.name(), "--data-dir"]);
-        command.arg(data).args(&self.serve_arguments);
+        command.arg(data).args(&self.serve_arguments).envs(self.variables.iter().cloned());
         let name = data.file_name().map_or_else(|| variant.name(), |name| name.to_string_lossy().into_owned());
         Service::start(command, &self.dir.join(format!("{name}.log")), scratch)
     }

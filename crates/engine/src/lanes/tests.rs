@@ -178,6 +178,7 @@ fn task(room: &LaneRoom) -> ClaimedTask {
         dns_failures: 0,
         cancel_requested: false,
         correlation_id: None,
+        trace_parent: None,
         last_error: None,
     };
     let lease = Lease { token: Token(1), since: at(0), until: at(45_000) };

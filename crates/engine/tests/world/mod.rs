@@ -156,6 +156,7 @@ impl World {
             lane: lane("dependency"),
             idempotency_key: IdempotencyKey::try_new(key).unwrap(),
             correlation_id: None,
+            trace_parent: None,
             policy,
             fingerprint: Fingerprinter::default().part(&body).finish(),
             request: Arc::new(request),

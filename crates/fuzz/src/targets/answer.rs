@@ -219,6 +219,7 @@ fn outbound(address: SocketAddr, method: &str) -> Outbound {
         idempotency_key: IdempotencyKey::try_new("k").expect("a key"),
         task: TaskId::from_parts(1, 1),
         attempt: 1,
+        trace: None,
         connect_timeout: PLENTY,
         attempt_timeout: PLENTY,
         gate: Arc::new(AlwaysOpen),

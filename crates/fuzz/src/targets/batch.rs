@@ -1,8 +1,9 @@
 //! A batch: the document of `POST /retry-tasks/batch`.
 
 use fastrand::Rng;
+use redrive_core::trace::CallerContext;
 use redrive_server::OperationError;
-use redrive_server::operations::{Accepted, submit_batch, submit_task};
+use redrive_server::operations::{Accepted, SubmissionHeaders, submit_batch, submit_task};
 use redrive_server::wire::{Batch, Malformed, Submission, parse};
 
 use super::json;
@@ -51,7 +52,7 @@ fn run(input: &[u8]) {
         let world = World::start().await;
         let items: Vec<_> = batch.tasks.iter().map(|text| parse::<Submission<'_>>(text.get().as_bytes())).collect();
         let have_keys = items.iter().flatten().any(|item| item.idempotency_key.is_some());
-        let results = match submit_batch(&world.app, &world.caller, items.clone()).await {
+        let results = match submit_batch(&world.app, &world.caller, items.clone(), &CallerContext::default()).await {
             Ok(results) => results,
             Err(failure) => return check_failure(&failure, ""),
         };
@@ -85,7 +86,7 @@ fn check_result(result: &Result<Accepted, OperationError>, at: usize, world: &Wo
 /// The result of a task in a batch is the same as that of a single submission.
 async fn compare(world: &World, item: Result<Submission<'_>, Malformed>, result: &Result<Accepted, OperationError>) {
     let alone = match item {
-        Ok(submission) => submit_task(&world.app, &world.caller, submission, None).await,
+        Ok(submission) => submit_task(&world.app, &world.caller, submission, &SubmissionHeaders::default()).await,
         Err(malformed) => Err(malformed.into()),
     };
     match (&alone, result) {

@@ -5,7 +5,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fastrand::Rng;
 use redrive_core::policy::Spec;
 use redrive_core::{PolicyId, TaskId};
-use redrive_server::operations::{TaskFilter, find_tasks, list_attempts, list_policies, submit_task};
+use redrive_server::operations::{
+    SubmissionHeaders, TaskFilter, find_tasks, list_attempts, list_policies, submit_task,
+};
 use redrive_server::wire::{AttemptNumber, Cursor, Submission};
 use redrive_store::Expected;
 
@@ -82,7 +84,8 @@ async fn page(task: Option<TaskId>, policy: Option<PolicyId>, attempt: Option<At
     let submission = || Submission { target_url: "http://127.0.0.1/".into(), ..Submission::default() };
     let mut newest = None;
     for _ in 0..ITEMS {
-        let accepted = submit_task(&app, &caller, submission(), None).await.expect("a task is accepted");
+        let accepted =
+            submit_task(&app, &caller, submission(), &SubmissionHeaders::default()).await.expect("a task is accepted");
         newest = Some(accepted.detail.task.id);
     }
     if let Some(mut below) = task {

@@ -9,3 +9,4 @@ pub(crate) mod policy;
 pub(crate) mod retry_after;
 pub(crate) mod rows;
 pub(crate) mod submission;
+pub(crate) mod trace_context;

@@ -6,7 +6,7 @@ use fastrand::Rng;
 use redrive_core::policy::Limits as PolicyLimits;
 use redrive_core::{IdempotencyKey, Lane, Task, TaskId};
 use redrive_engine::transport::{AlwaysOpen, Outbound};
-use redrive_server::operations::{Acceptance, Accepted, submit_task};
+use redrive_server::operations::{Acceptance, Accepted, SubmissionHeaders, submit_task};
 use redrive_server::wire::{self, FieldFault, Malformed, Submission, parse};
 use redrive_server::{Limits, OperationError};
 use redrive_store::TaskDetail;
@@ -147,7 +147,7 @@ fn run(input: &[u8]) {
     };
     block_on(async {
         let world = World::start().await;
-        match submit_task(&world.app, &world.caller, submission.clone(), None).await {
+        match submit_task(&world.app, &world.caller, submission.clone(), &SubmissionHeaders::default()).await {
             Err(failure) => check_failure(&failure, ""),
             Ok(accepted) => {
                 check_accepted(&accepted, &world.app.limits);
@@ -233,6 +233,7 @@ fn outbound(task: &Task, detail: &TaskDetail) -> Outbound {
         idempotency_key: IdempotencyKey::clone(&task.idempotency_key),
         task: TaskId::clone(&task.id),
         attempt: 1,
+        trace: None,
         connect_timeout: task.attempt_timeout,
         attempt_timeout: task.attempt_timeout,
         gate: Arc::new(AlwaysOpen),
@@ -242,12 +243,13 @@ fn outbound(task: &Task, detail: &TaskDetail) -> Outbound {
 /// The same document with the same key is the same task; another document with it is refused.
 async fn check_again(world: &World, submission: Submission<'_>, accepted: &Accepted) {
     let key = accepted.detail.task.idempotency_key.as_str();
-    let again = submit_task(&world.app, &world.caller, submission.clone(), Some(key)).await;
+    let keyed = SubmissionHeaders { idempotency_key: Some(key), ..SubmissionHeaders::default() };
+    let again = submit_task(&world.app, &world.caller, submission.clone(), &keyed).await;
     let again = again.expect("what was accepted is accepted again");
     assert_eq!((again.how, again.detail.task.id), (Acceptance::Replayed, accepted.detail.task.id));
     let other = Submission { delay_ms: Some(submission.delay_ms.map_or(1, |delay| delay ^ 1)), ..submission };
     let other = Submission { not_before: None, ..other };
-    match submit_task(&world.app, &world.caller, other, Some(key)).await {
+    match submit_task(&world.app, &world.caller, other, &keyed).await {
         Err(OperationError::KeyReused(id)) => assert_eq!(id, accepted.detail.task.id),
         other => panic!("another request with the same key: {other:?}"),
     }

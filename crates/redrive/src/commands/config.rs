@@ -63,6 +63,11 @@ fn table(loaded: &Loaded) -> Table {
         };
         table.row([setting.key.into(), setting.readable(&loaded.config).into(), from]);
     }
+    let from = match &loaded.traces {
+        Origin::Default => Cell::coloured("default", Colour::Faint),
+        origin => origin.to_string().into(),
+    };
+    table.row(["traces".into(), loaded.config.traces_receiver().into(), from]);
     table
 }
 
@@ -86,6 +91,7 @@ fn document(loaded: &Loaded) -> serde_json::Value {
         "valid": problems.is_empty(),
         "settings": settings,
         "openFiles": loaded.open_files,
+        "traces": { "from": loaded.traces.to_json(), "value": loaded.config.traces_to_json() },
         "problems": problems,
         "warnings": loaded.warnings,
     })

@@ -1,7 +1,7 @@
-//! The environment of the process: its `REDRIVE_` variables and its limit of open files.
+//! The environment of the process: its `REDRIVE_` and `OTEL_` variables and its limit of open files.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use redrive_standard::nearest;
@@ -13,17 +13,21 @@ use super::{Origin, Problem, SETTINGS};
 
 const PREFIX: &str = "REDRIVE_";
 
+/// The standard variables of OpenTelemetry.
+const OTEL_PREFIX: &str = "OTEL_";
+
 /// Names the configuration file.
 const CONFIG: &str = "REDRIVE_CONFIG";
 
 /// Variables that are no settings of the service.
 const OTHERS: [&str; 3] = [CONFIG, "REDRIVE_OUTBOX_FROM", "REDRIVE_SERVER"];
 
-/// The variables whose names begin with `REDRIVE_`. An empty one counts as not set, as compose files and shells have
-/// it.
-#[derive(Debug, Clone, Default)]
+/// The variables whose names begin with `REDRIVE_` or `OTEL_`. An empty one counts as not set, as compose files and shells
+/// have it.
+#[derive(Clone, Default)]
 pub struct Environment {
     pub(super) variables: BTreeMap<String, OsString>,
+    pub(super) otel: BTreeMap<String, OsString>,
     /// How many files this process may open at once after it has raised its limit; no number if there is no limit.
     pub(super) open_files: Option<u64>,
 }
@@ -38,6 +42,11 @@ impl Environment {
     /// The configuration file that is named here.
     pub(super) fn config_file(&self) -> Option<(&Path, Origin)> {
         self.variables.get(CONFIG).map(|path| (Path::new(path), Origin::Variable(CONFIG.into())))
+    }
+
+    /// The value of a variable of OpenTelemetry, if it is set.
+    pub(super) fn otel(&self, name: &str) -> Option<&OsStr> {
+        self.otel.get(name).map(OsString::as_os_str)
     }
 
     pub(super) fn layer(&self) -> Layer {
@@ -71,8 +80,10 @@ impl Environment {
 impl<N: Into<String>, V: Into<OsString>> FromIterator<(N, V)> for Environment {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(variables: I) -> Self {
         let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
-        let variables = variables.filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty()).collect();
-        Environment { variables, open_files: None }
+        let set = variables.filter(|(_, value)| !value.is_empty());
+        let (ours, others): (BTreeMap<_, _>, BTreeMap<_, _>) = set.partition(|(name, _)| name.starts_with(PREFIX));
+        let otel = others.into_iter().filter(|(name, _)| name.starts_with(OTEL_PREFIX)).collect();
+        Environment { variables: ours, otel, open_files: None }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use super::address::{HIDDEN, masked};
 use super::given::Given;
-use super::{Config, Environment, Flags, Origin, Problem, SETTINGS, Setting, alerts, cross_check, file, open_files};
+use super::{
+    Config, Environment, Flags, Origin, Problem, SETTINGS, Setting, alerts, cross_check, file, open_files, traces,
+};
 
 /// The values of one source.
 #[derive(Debug, Clone, Default)]
@@ -44,6 +46,8 @@ pub struct Loaded {
     pub warnings: Vec<String>,
     /// How many files the service may open at once; no number if there is no limit.
     pub open_files: Option<u64>,
+    /// What turned the export of traces on or off.
+    pub traces: Origin,
 }
 
 /// Reads all sources.
@@ -56,10 +60,12 @@ pub fn load(flags: &Flags, environment: &Environment) -> Loaded {
         problems: Vec::new(),
         warnings: environment.warnings(),
         open_files: None,
+        traces: Origin::Default,
     };
     for layer in [file, environment.layer(), flags.layer.clone()] {
         loaded.put(layer);
     }
+    loaded.put_traces(traces::read(environment));
     // Values that are wrong by themselves would be reported twice.
     if loaded.problems.is_empty() {
         loaded.problems = cross_check::problems(&loaded);
@@ -76,6 +82,13 @@ impl Loaded {
     pub fn origin(&self, key: &str) -> Origin {
         let at = SETTINGS.iter().position(|setting| setting.key == key);
         at.and_then(|at| self.origins.get(at)).cloned().unwrap_or(Origin::Default)
+    }
+
+    fn put_traces(&mut self, traces: traces::Traces) {
+        self.problems.extend(traces.problems);
+        self.config.traces = traces.export;
+        self.config.engine.traces = traces.options;
+        self.traces = traces.origin;
     }
 
     fn put(&mut self, layer: Layer) {

@@ -3,7 +3,7 @@
 //! Every setting is one entry of [`SETTINGS`]: its key in the file, its variable, its flag, what it means and how it is
 //! read. A flag wins over a variable, a variable over the file, the file over the default. Nothing is guessed: an
 //! unknown key or an invalid value is a [`Problem`]. All problems are reported at once, and with a problem the service
-//! does not start.
+//! does not start. Traces are configured by the standard variables of OpenTelemetry instead (`traces`).
 //!
 //! Not here: the flags of the client commands (`--server`); see `commands::connection`.
 
@@ -22,6 +22,7 @@ mod named;
 mod open_files;
 mod problem;
 mod settings;
+mod traces;
 mod value;
 
 pub use address::Address;
@@ -84,8 +85,29 @@ pub struct Config {
     pub idempotency: redrive_server::idempotency::Settings,
     /// When alerts fire, and who is told.
     pub alerts: redrive_server::alerts::Settings,
+    /// Where spans are exported; nowhere if not given.
+    pub traces: Option<redrive_traces::Settings>,
     /// What is done about policies that break the retry standard.
     pub standard: redrive_server::Standard,
+}
+
+impl Config {
+    /// Where spans are exported, or `off`.
+    pub fn traces_receiver(&self) -> String {
+        self.traces.as_ref().map_or_else(|| "off".into(), |traces| traces.receiver.to_string())
+    }
+
+    /// How spans are exported, for programs; `null` if they are not. Of headers there are only the names.
+    pub fn traces_to_json(&self) -> serde_json::Value {
+        let Some(traces) = &self.traces else { return serde_json::Value::Null };
+        let headers: Vec<&str> = traces.headers.0.keys().map(hyper::header::HeaderName::as_str).collect();
+        serde_json::json!({
+            "receiver": traces.receiver.to_string(),
+            "headers": headers,
+            "sampler": traces::sampler_name(&self.engine.traces.sampler),
+            "resource": traces.resource.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+        })
+    }
 }
 
 /// Where tasks are kept.
@@ -154,6 +176,7 @@ impl Default for Config {
             api: redrive_server::rest::Options::default(),
             idempotency: redrive_server::idempotency::Settings::default(),
             alerts: redrive_server::alerts::Settings::default(),
+            traces: None,
             standard: redrive_server::Standard::default(),
         }
     }

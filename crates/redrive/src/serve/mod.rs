@@ -12,6 +12,7 @@ pub(crate) mod logging;
 mod open_files;
 mod signals;
 mod store;
+mod traces;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -26,11 +27,12 @@ use redrive_engine::clock::SystemClock;
 use redrive_engine::events::Sink;
 use redrive_engine::{AlertRelay, CommonClock, Handle, Parts, Presence};
 use redrive_server::alerts::{self, Alerts};
-use redrive_server::metrics::Metrics;
+use redrive_server::metrics::{Metrics, SpanCounter, SpanCounts};
 use redrive_server::rest::HostName;
 use redrive_server::wire::Secrets;
 use redrive_server::{App, HealthWindows, rest};
 use redrive_store::{Expected, Store};
+use redrive_traces::Traces;
 use redrive_transport::HttpTransport;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -45,6 +47,8 @@ use crate::output::{NOTICES, Output, duration, notice};
 pub(crate) use entropy::ThreadEntropy;
 pub(crate) use signals::Signals;
 pub(crate) use store::postgres_options;
+
+use traces::Export;
 
 /// How often a stop reports what it waits for.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
@@ -163,18 +167,20 @@ struct Observers {
     metrics: Arc<Metrics>,
     health: Arc<HealthWindows>,
     alerts: Arc<Alerts>,
+    traces: Option<Arc<Traces>>,
 }
 
 impl Observers {
-    fn new(config: &Config) -> Self {
+    fn new(config: &Config, traces: Option<Arc<Traces>>) -> Self {
         let alerts = Alerts::new(config.alerts.clone());
-        Observers { metrics: Arc::default(), health: Arc::default(), alerts }
+        Observers { metrics: Arc::default(), health: Arc::default(), alerts, traces }
     }
 
     fn sinks(&self, config: &Config) -> Vec<Arc<dyn Sink>> {
         let metrics = config.metrics.then(|| self.metrics.clone() as Arc<dyn Sink>);
+        let traces = self.traces.clone().map(|traces| traces as Arc<dyn Sink>);
         let others: [Arc<dyn Sink>; 2] = [self.health.clone(), self.alerts.clone()];
-        metrics.into_iter().chain(others).collect()
+        metrics.into_iter().chain(traces).chain(others).collect()
     }
 }
 
@@ -203,7 +209,17 @@ fn app(config: &Config, engine: Handle, observers: Observers) -> Arc<App> {
         thresholds: config.alerts.thresholds(),
         alerts: observers.alerts,
         node: config.node.as_ref().map(ToString::to_string).unwrap_or_default(),
+        propagators: config.engine.traces.propagators,
+        span_counts: observers.traces.map(span_counter),
         ..App::new(engine)
+    })
+}
+
+/// Reads how many spans were exported, for the metrics.
+fn span_counter(traces: Arc<Traces>) -> SpanCounter {
+    Arc::new(move || {
+        let counts = traces.counts();
+        SpanCounts { exported: counts.exported, dropped: counts.dropped }
     })
 }
 
@@ -247,6 +263,7 @@ struct Service {
     /// The loop that tells the sinks of alerts.
     notifier: JoinHandle<()>,
     stop_server: oneshot::Sender<()>,
+    export: Option<Export>,
 }
 
 impl Service {
@@ -260,13 +277,14 @@ impl Service {
         let store = store::open(&config).await?;
         config.engine.presence =
             Presence { version: env!("CARGO_PKG_VERSION").into(), address: host::reachable(address) };
-        let observers = Observers::new(&config);
+        let export = Export::start(&config)?;
+        let observers = Observers::new(&config, export.as_ref().map(|export| export.traces.clone()));
         let engine = start_engine(&config, store.clone(), transport, &observers).await?;
         let app = app(&config, engine.clone(), observers);
         let notifier = tokio::spawn(alerts::run(app.clone()));
         let (stop_server, server) = start_server(&config, (listener, address), app.clone());
         greet(&config, blobs::location(&config)?.as_ref(), address);
-        Ok((Service { config, store, engine, app, notifier, stop_server }, server))
+        Ok((Service { config, store, engine, app, notifier, stop_server, export }, server))
     }
 
     /// Exits soon, because a part of the service has failed: attempts in progress get a moment to finish.
@@ -281,7 +299,7 @@ impl Service {
         let ending = async {
             self.engine.stop().await;
             drop(self.stop_server);
-            self.store.close().await;
+            tokio::join!(self.store.close(), flush(self.export));
         };
         if tokio::time::timeout(DIE_WITHIN, ending).await.is_err() {
             tracing::warn!("attempts in progress are interrupted; their outcome is unknown");
@@ -309,7 +327,8 @@ impl Service {
         }
         // The files may not be where they were.
         let checked = tokio::time::timeout(CLOSE_WITHIN, self.store.health().check_location()).await.unwrap_or(Ok(()));
-        let closed = tokio::time::timeout(CLOSE_WITHIN, self.store.close()).await;
+        let closing = tokio::time::timeout(CLOSE_WITHIN, self.store.close());
+        let (closed, ()) = tokio::join!(closing, flush(self.export));
         if let Err(error) = checked {
             notice(format!("stopped, but {error}"));
             return Exit::Failed;
@@ -320,6 +339,13 @@ impl Service {
             (_, Err(_)) => "stopped; the store did not close in time, but all accepted tasks are durable",
         });
         Exit::Done
+    }
+}
+
+/// Exports the last spans.
+async fn flush(export: Option<Export>) {
+    if let Some(export) = export {
+        export.stop().await;
     }
 }
 

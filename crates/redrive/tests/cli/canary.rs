@@ -8,13 +8,14 @@ use super::metrics::scrape;
 use super::world::{PATIENCE, Reply, Service, Target, post};
 
 /// Sent to the dependency, and shown nowhere.
-const SECRETS: [&str; 6] = [
+const SECRETS: [&str; 7] = [
     "canary-authorization",
     "canary-cookie",
     "canary-api-key",
     "canary-query-token",
     "canary-sink-url",
     "canary-sink-authorization",
+    "canary-otlp-header",
 ];
 
 /// Contents: the API returns them to those who may read the task. No log, metric or alert has them.
@@ -32,7 +33,8 @@ fn has_none(text: &str, what: &str, canaries: &[&str]) {
 }
 
 #[test]
-fn secrets_and_contents_are_in_no_log_metric_alert_or_error() {
+fn secrets_and_contents_are_in_no_log_metric_span_alert_or_error() {
+    let spans = Target::replying(|_| Reply { status: 200, body: String::new() });
     let receiver = Target::answering(&[200]);
     let directory = tempfile::tempdir().unwrap();
     let sinks = format!(
@@ -42,7 +44,11 @@ fn secrets_and_contents_are_in_no_log_metric_alert_or_error() {
     );
     std::fs::write(directory.path().join("redrive.toml"), sinks).unwrap();
     let flags = ["--config", "redrive.toml", "--log-level", "trace", "--log-format", "json", "--log-keys", "hashed"];
-    let service = Service::start_in(directory.path(), &flags);
+    let traces = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", spans.url.as_str()),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20canary-otlp-header"),
+    ];
+    let service = Service::start_with_variables(directory.path(), &flags, &traces);
     // The dependency repeats in its answer what it was sent.
     let target = Target::replying(|arrival| Reply {
         status: arrival.path.split(['/', '?']).nth(1).unwrap().parse().unwrap(),
@@ -101,6 +107,12 @@ fn secrets_and_contents_are_in_no_log_metric_alert_or_error() {
     let ended = service.stop();
     let told: Vec<u8> = [told].into_iter().chain(receiver.arrived()).flat_map(|one| one.body).collect();
     has_none(&String::from_utf8_lossy(&told), "a notification", &[&SECRETS[..], &CONTENTS, &["canary-key"]].concat());
+    let exports = spans.arrived();
+    assert_eq!(exports[0].header("authorization"), Some("Bearer canary-otlp-header"));
+    let exported: Vec<u8> = exports.into_iter().flat_map(|export| export.body).collect();
+    let exported = String::from_utf8_lossy(&exported);
+    assert!(exported.contains("billing") && exported.contains("redrive task"), "spans were exported");
+    has_none(&exported, "a span", &[&SECRETS[..], &CONTENTS, &["canary-key", "name@example.com"]].concat());
     assert!(ended.stderr.contains("\"level\":\"DEBUG\""), "the log has all levels");
     has_none(&ended.stderr, "the log", &[&SECRETS[..], &CONTENTS, &["canary-key", "name@example.com"]].concat());
 }

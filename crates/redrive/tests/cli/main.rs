@@ -30,5 +30,6 @@ mod simulate;
 mod start;
 mod stored;
 mod tasks;
+mod traces;
 mod watch;
 mod world;

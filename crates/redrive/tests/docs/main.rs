@@ -245,6 +245,16 @@ fn the_commands_of_alerts_test_a_sink_and_silence() {
 }
 
 #[test]
+fn the_commands_of_traces_work() {
+    let mut run = DocumentRun::new("docs/traces.md");
+    let serve = run.run_until("on");
+    run.run_block(&serve);
+    let target = Target::listen(run.port("9000"));
+    run.run_rest();
+    target.wait_for("order-7");
+}
+
+#[test]
 fn the_commands_of_operating_see_a_dependency_die_and_return() {
     let mut run = DocumentRun::new("docs/operating.md");
     // Long enough for the slowest machine.

@@ -87,6 +87,7 @@ pub(super) async fn enqueue(
         lane: lane.clone(),
         idempotency_key: id::make_key(app.engine.random_bits()),
         correlation_id: None,
+        trace_parent: None,
         policy: policy.clone(),
         fingerprint: Fingerprinter::default().part(document.as_bytes()).finish(),
         request: Arc::new(request(sink, document, labels.clone())),
@@ -115,6 +116,7 @@ pub(super) async fn send_directly(
         // The id of no task: there is none.
         task: TaskId::from_parts(TaskId::first_sequence(app.engine.now()), bits as u64),
         attempt: 1,
+        trace: None,
         connect_timeout: CONNECT_TIMEOUT,
         attempt_timeout: ATTEMPT_TIMEOUT,
         gate: Arc::new(AlwaysOpen),

@@ -10,6 +10,7 @@
 use std::collections::BTreeSet;
 
 use redrive_core::request::{Fingerprint, FingerprintVersion, Fingerprinter, is_volatile};
+use redrive_core::trace::is_trace_field;
 use redrive_core::{Body, PolicyId, Request};
 
 use crate::wire::Moment;
@@ -94,10 +95,13 @@ impl Resubmission {
 }
 
 /// The names of the volatile header fields whose values differ between a submission and the task that it repeats, in lower
-/// case and in their order.
+/// case and in their order. Those of traces only if the submission gives them: the task may have others from the request
+/// that brought it.
 pub(crate) fn ignored_headers(given: &Request, stored: &Request) -> Vec<String> {
     let volatile = given.headers.iter().chain(&stored.headers).map(|(name, _)| name.to_ascii_lowercase());
-    let names: BTreeSet<String> = volatile.filter(|name| is_volatile(name)).collect();
+    let gives = |name: &String| given.headers.iter().any(|(field, _)| field.eq_ignore_ascii_case(name));
+    let is_compared = |name: &String| is_volatile(name) && (!is_trace_field(name) || gives(name));
+    let names: BTreeSet<String> = volatile.filter(is_compared).collect();
     let differs = |name: &String| {
         let is_it = |field: &&(String, String)| field.0.eq_ignore_ascii_case(name);
         let values = |request: &Request| {
@@ -202,6 +206,8 @@ mod tests {
             (&[("Authorization", "2")], &[("authorization", "1")], &["authorization"]),
             (&[("traceparent", "2")], &[("Date", "1")], &["date", "traceparent"]),
             (&[], &[("authorization", "1")], &["authorization"]),
+            (&[], &[("tracestate", "1"), ("baggage", "1")], &[]),
+            (&[("Baggage", "2")], &[("tracestate", "1"), ("baggage", "1")], &["baggage"]),
             (&[("baggage", "1"), ("baggage", "2")], &[("baggage", "1")], &["baggage"]),
             (&[("x", "1")], &[("x", "2")], &[]),
         ] {

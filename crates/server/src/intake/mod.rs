@@ -15,11 +15,13 @@ mod method;
 pub(crate) mod reservation;
 mod start;
 mod target;
+mod trace;
 
 use std::sync::Arc;
 
 use futures_util::stream;
 use redrive_core::request::FingerprintVersion;
+use redrive_core::trace::CallerContext;
 use redrive_core::{
     Body, BodyRef, CorrelationId, Dependency, IdempotencyKey, Lane, PolicyId, Request, TenantId, policy,
 };
@@ -47,6 +49,9 @@ pub(crate) enum Checked {
 
 /// What an answer to the caller needs to know of the submission.
 pub(crate) struct SubmissionSummary {
+    /// The request as it was given.
+    pub(crate) given: Arc<Request>,
+    /// The request as it is stored: also with what was adopted of the caller's trace.
     pub(crate) request: Arc<Request>,
     pub(crate) policy: PolicyId,
     /// To compare it with a task that its key belongs to.
@@ -57,12 +62,29 @@ pub(crate) struct SubmissionSummary {
     pub(crate) findings: Vec<ShownFinding>,
 }
 
-/// Checks a submission. `key_beside` is a key that came beside the document.
+impl SubmissionSummary {
+    /// Of a submission that was accepted before.
+    fn of_accepted(given: Arc<Request>, policy: PolicyId, resubmission: Resubmission) -> Self {
+        let findings = Vec::new();
+        SubmissionSummary { request: given.clone(), given, policy, resubmission, key_generated: false, findings }
+    }
+}
+
+/// What came with a submission beside its document.
+#[derive(Debug, Clone, Default)]
+pub struct SubmissionHeaders<'a> {
+    /// The idempotency key.
+    pub idempotency_key: Option<&'a str>,
+    /// The trace of the caller.
+    pub trace: CallerContext,
+}
+
+/// Checks a submission, which came with these `headers`.
 pub(crate) async fn check(
     app: &App,
     tenant: &TenantId,
     mut submission: Submission<'_>,
-    key_beside: Option<&str>,
+    headers: &SubmissionHeaders<'_>,
 ) -> Result<(Checked, SubmissionSummary), OperationError> {
     let policy_id = policy_id(submission.policy_id.as_ref())?;
     let base = app.engine.policies().current(tenant, &policy_id).await?;
@@ -71,7 +93,7 @@ pub(crate) async fn check(
     // What is wrong only with the policy as it is today.
     let mut today = Faults::default();
 
-    let given_key = key::agree(submission.idempotency_key.as_deref(), key_beside)?;
+    let given_key = key::agree(submission.idempotency_key.as_deref(), headers.idempotency_key)?;
     let policy = base.clone().and_then(|base| with_overrides(base, submission.policy.as_ref(), &mut today));
     let (dependency, mut request) = request(app, &mut submission, &mut faults)?;
     let budget = policy.as_ref().map(|policy| policy.policy.total_budget);
@@ -99,13 +121,7 @@ pub(crate) async fn check(
     };
     let Some(policy) = policy.filter(|_| today.is_empty() && is_found && judged.is_ok()) else {
         if let Some(submitted) = accepted_before(app, tenant, given_key, &resubmission, &request).await? {
-            let summary = SubmissionSummary {
-                request: Arc::new(request),
-                policy: policy_id,
-                resubmission,
-                key_generated: false,
-                findings: Vec::new(),
-            };
+            let summary = SubmissionSummary::of_accepted(Arc::new(request), policy_id, resubmission);
             return Ok((Checked::Answered(submitted), summary));
         }
         let missing = if is_found { None } else { request.body.stored() };
@@ -119,11 +135,15 @@ pub(crate) async fn check(
     let key_generated = given_key.is_none();
     let idempotency_key = given_key.unwrap_or_else(|| redrive_core::id::make_key(app.engine.random_bits()));
     let lane = Lane { tenant: tenant.clone(), dependency };
-    let request = Arc::new(request);
+    let given = Arc::new(request);
+    let trace = trace::of(&given.headers, &headers.trace, app.propagators);
+    let trace_parent = trace.parent;
+    let request = trace.complete(&given);
     let findings = judged?;
     let summary =
-        SubmissionSummary { request: request.clone(), policy: policy_id, resubmission, key_generated, findings };
-    let task = ValidatedTask { lane, idempotency_key, correlation_id, policy, request, fingerprint, not_before };
+        SubmissionSummary { given, request: request.clone(), policy: policy_id, resubmission, key_generated, findings };
+    let task =
+        ValidatedTask { lane, idempotency_key, correlation_id, trace_parent, policy, request, fingerprint, not_before };
     Ok((Checked::New(task), summary))
 }
 

@@ -103,6 +103,8 @@ metrics! {
             "Open connections of the API.";
         IDEMPOTENCY Counter "redrive_idempotency_calls_total" &["outcome"],
             "Calls for idempotency records and events that this process answered, by outcome.";
+        SPANS Counter "redrive_spans_total" &["result"],
+            "Spans of traces, by result: exported or dropped. Only if traces are on.";
         BUILD Gauge "redrive_build_info" &["version", "node"],
             "Always 1; the version and the name of this process.";
     }

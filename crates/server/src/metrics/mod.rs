@@ -41,6 +41,7 @@ pub(crate) use counts::Snapshot;
 pub use dashboard::dashboard;
 pub(crate) use exposition::{Format, write};
 pub(crate) use readings::Readings;
+pub use readings::{SpanCounter, SpanCounts};
 
 use counts::Counts;
 

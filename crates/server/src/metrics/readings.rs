@@ -1,5 +1,7 @@
 //! What is read when metrics are scraped: the guards, the backlogs, the store, the process.
 
+use std::sync::Arc;
+
 use redrive_core::Timestamp;
 use redrive_core::alerts::{Severity, Signal};
 use redrive_engine::LaneReport;
@@ -28,7 +30,20 @@ pub(crate) struct Readings {
     pub(super) idempotency: TotalsSnapshot,
     pub(super) process: Option<Process>,
     pub(super) node: String,
+    pub(super) spans: Option<SpanCounts>,
 }
+
+/// How many spans of traces were exported and dropped so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpanCounts {
+    /// Spans that the receiver took.
+    pub exported: u64,
+    /// Spans that did not fit into the queue, could not be sent, or were rejected by the receiver.
+    pub dropped: u64,
+}
+
+/// Reads [`SpanCounts`].
+pub type SpanCounter = Arc<dyn Fn() -> SpanCounts + Send + Sync>;
 
 /// What was read of a lane.
 #[derive(Debug)]
@@ -61,6 +76,7 @@ impl Readings {
             idempotency: app.totals.snapshot(),
             process: Process::read(),
             node: app.node.clone(),
+            spans: app.span_counts.as_ref().map(|read| read()),
         }
     }
 }

@@ -153,6 +153,11 @@ impl Scrape {
         series.of(&catalogue::CONNECTIONS)?.gauge(&[], readings.connections as f64)?;
         let mut calls = series.of(&catalogue::IDEMPOTENCY)?;
         readings.idempotency.by_outcome().try_for_each(|(outcome, count)| calls.counter(&[outcome], count))?;
+        let mut spans = series.of(&catalogue::SPANS)?;
+        if let Some(counts) = readings.spans {
+            spans.counter(&["exported"], counts.exported)?;
+            spans.counter(&["dropped"], counts.dropped)?;
+        }
         series.of(&catalogue::BUILD)?.gauge(&[env!("CARGO_PKG_VERSION"), &readings.node], 1.0)
     }
 

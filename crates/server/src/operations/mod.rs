@@ -56,6 +56,7 @@ mod submit_batch;
 mod submit_task;
 mod test_sink;
 
+pub use crate::intake::SubmissionHeaders;
 pub use add_silence::add_silence;
 pub use await_task::await_task;
 pub use backlog::BoundedBacklog;

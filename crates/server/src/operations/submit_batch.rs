@@ -1,30 +1,35 @@
 //! Accepts many tasks in one durable commit.
 
+use redrive_core::trace::CallerContext;
+
 use super::submit_task::{Accepted, answer, in_doubt, missing_answer};
 use crate::app::App;
 use crate::caller::Caller;
-use crate::intake::{self, Checked, SubmissionSummary};
+use crate::intake::{self, Checked, SubmissionHeaders, SubmissionSummary};
 use crate::operation_error::OperationError;
 use crate::wire::{Malformed, Submission};
 
 /// Accepts many tasks in one durable commit. Each is judged as it would be alone: a bad one, even one that could not be
 /// read at all, spoils none of the others. The results come in the order of the items; their fields are named from the
 /// batch, as in `tasks[3].headers`. Of tasks that had ended before, answers are here up to [`Limits::page_bytes`].
+/// Tasks that name no trace of their own continue `trace`.
 ///
 /// [`Limits::page_bytes`]: crate::Limits::page_bytes
 pub async fn submit_batch(
     app: &App,
     caller: &Caller,
     items: Vec<Result<Submission<'_>, Malformed>>,
+    trace: &CallerContext,
 ) -> Result<Vec<Result<Accepted, OperationError>>, OperationError> {
     let most = app.limits.batch_tasks;
     if items.len() > most {
         return Err(OperationError::invalid("tasks", format!("must be at most {most}, got {}", items.len())));
     }
+    let headers = SubmissionHeaders { idempotency_key: None, trace: trace.clone() };
     let mut tasks = Vec::with_capacity(items.len());
     let mut judged = Vec::with_capacity(items.len());
     for (at, item) in items.into_iter().enumerate() {
-        match check(app, caller, item).await {
+        match check(app, caller, item, &headers).await {
             Ok((Checked::New(task), summary)) => {
                 tasks.push(task);
                 judged.push(Ok((summary, None)));
@@ -66,6 +71,7 @@ async fn check(
     app: &App,
     caller: &Caller,
     item: Result<Submission<'_>, Malformed>,
+    headers: &SubmissionHeaders<'_>,
 ) -> Result<(Checked, SubmissionSummary), OperationError> {
-    intake::check(app, &caller.tenant, item?, None).await
+    intake::check(app, &caller.tenant, item?, headers).await
 }

@@ -8,7 +8,7 @@ use redrive_store::{Error, Submitted, TaskDetail};
 
 use crate::app::App;
 use crate::caller::Caller;
-use crate::intake::{self, Checked, SubmissionSummary};
+use crate::intake::{self, Checked, SubmissionHeaders, SubmissionSummary};
 use crate::operation_error::OperationError;
 use crate::wire::{ShownFinding, Submission};
 
@@ -55,15 +55,14 @@ pub enum Acceptance {
     Replayed,
 }
 
-/// Accepts one task; when this answers, the task is durable. `key_beside` is an idempotency key that came beside the
-/// document.
+/// Accepts one task, which came with these `headers`; when this answers, the task is durable.
 pub async fn submit_task(
     app: &App,
     caller: &Caller,
     submission: Submission<'_>,
-    key_beside: Option<&str>,
+    headers: &SubmissionHeaders<'_>,
 ) -> Result<Accepted, OperationError> {
-    submit(app, caller, submission, key_beside, false).await
+    submit(app, caller, submission, headers, false).await
 }
 
 /// Accepts one task like [`submit_task`] for a caller that waits for its end. If its policy says that a caller waits, and
@@ -72,19 +71,19 @@ pub async fn submit_and_wait(
     app: &App,
     caller: &Caller,
     submission: Submission<'_>,
-    key_beside: Option<&str>,
+    headers: &SubmissionHeaders<'_>,
 ) -> Result<Accepted, OperationError> {
-    submit(app, caller, submission, key_beside, true).await
+    submit(app, caller, submission, headers, true).await
 }
 
 async fn submit(
     app: &App,
     caller: &Caller,
     submission: Submission<'_>,
-    key_beside: Option<&str>,
+    headers: &SubmissionHeaders<'_>,
     is_waited_for: bool,
 ) -> Result<Accepted, OperationError> {
-    let (checked, summary) = intake::check(app, &caller.tenant, submission, key_beside).await?;
+    let (checked, summary) = intake::check(app, &caller.tenant, submission, headers).await?;
     let submitted = match checked {
         Checked::New(task) => {
             if is_waited_for {
@@ -138,9 +137,9 @@ pub(super) async fn answer(
     summary: SubmissionSummary,
     submitted: Submitted,
 ) -> Result<Accepted, OperationError> {
-    let SubmissionSummary { request, policy, resubmission, key_generated, findings } = summary;
+    let SubmissionSummary { given, request, policy, resubmission, key_generated, findings } = summary;
     let submitted = match submitted {
-        Submitted::KeyOfVersion(task, stored) if resubmission.is(stored, &request) => Submitted::Replayed(task),
+        Submitted::KeyOfVersion(task, stored) if resubmission.is(stored, &given) => Submitted::Replayed(task),
         Submitted::KeyOfVersion(task, _) => Submitted::KeyReused(task.id),
         other => other,
     };
@@ -165,7 +164,7 @@ pub(super) async fn answer(
             // It may have been deleted since.
             let gone = || TaskDetail { task: *task, request: request.clone(), answer: None };
             let detail = stored.unwrap_or_else(gone);
-            let ignored_headers = intake::ignored_headers(&request, &detail.request);
+            let ignored_headers = intake::ignored_headers(&given, &detail.request);
             Ok(Accepted { how: Acceptance::Replayed, ignored_headers, ..created(detail) })
         }
         Submitted::KeyReused(id) => Err(OperationError::KeyReused(id)),

@@ -16,6 +16,7 @@
 //! | `request_body` | a request's body, and the unread rest of it when the request is refused |
 //! | `body`, `query`, `header_list` | the parts of a request |
 //! | `prefer`, `precondition`, `record_tag`, `idempotency_key` | the headers that change an operation |
+//! | `trace_context` | the trace of a request |
 //! | `record_path` | the path of an idempotency record |
 //!
 //! Not here: what the operations do, the documents. There is no middleware: what every request needs is in
@@ -52,6 +53,7 @@ mod routes;
 mod server;
 mod service;
 mod shutdown;
+mod trace_context;
 mod upload;
 
 pub use host_name::{HostName, InvalidHostName};

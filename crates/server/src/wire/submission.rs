@@ -26,7 +26,8 @@ pub struct Submission<'a> {
     #[schemars(example = &"POST")]
     pub method: Option<Text<'a>>,
     /// Header fields to send, at most 100 and 32 KiB. Those that frame a message or that Redrive sets itself
-    /// (`Idempotency-Key`, `Redrive-Task-Id`, `Redrive-Attempt`) are refused.
+    /// (`Idempotency-Key`, `Redrive-Task-Id`, `Redrive-Attempt`) are refused. `traceparent` names the trace that the task
+    /// continues; every attempt sends its own.
     #[serde(borrow, default)]
     pub headers: Option<HeaderFields<'a>>,
     /// The body as text; implies `content-type: text/plain; charset=utf-8` unless a header says otherwise.

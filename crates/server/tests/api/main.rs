@@ -36,6 +36,7 @@ mod stored;
 mod submit;
 mod take_back;
 mod tasks;
+mod traces;
 mod waiting;
 mod wire_exact;
 mod world;

@@ -301,6 +301,7 @@ async fn a_key_that_was_stored_with_version_1_is_still_recognised() {
         lane,
         idempotency_key: IdempotencyKey::try_new("old").unwrap(),
         correlation_id: None,
+        trace_parent: None,
         policy: PolicyRef { id: PolicyId::default_policy(), version: 1 },
         status: Status::Pending,
         reason: None,
@@ -331,6 +332,13 @@ async fn a_key_that_was_stored_with_version_1_is_still_recognised() {
     let id = new.task.id.to_string();
     world.engine.store().tasks().submit(vec![new]).await.unwrap();
     let again = world.post("/retry-tasks", &with_headers("old", r#""Authorization":"Bearer 1""#)).await;
+    assert_eq!((again.status, again.json()["taskId"].as_str()), (200, Some(&*id)), "{}", again.text());
+    // What is adopted of the caller's trace was no part of it then either.
+    let traced = Ask::post("/retry-tasks", &with_headers("old", r#""Authorization":"Bearer 1""#))
+        .header("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+        .header("tracestate", "a=1")
+        .header("baggage", "b=2");
+    let again = world.ask(traced).await;
     assert_eq!((again.status, again.json()["taskId"].as_str()), (200, Some(&*id)), "{}", again.text());
     // By the rules of version 1, a renewed token is another request.
     let renewed = world.post("/retry-tasks", &with_headers("old", r#""Authorization":"Bearer 2""#)).await;

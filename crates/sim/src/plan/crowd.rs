@@ -7,7 +7,7 @@ use std::time::Duration;
 use redrive_core::Policy;
 use redrive_core::guards;
 use redrive_core::policy::{BackoffKind, JitterKind, Spec};
-use redrive_engine::{LogOptions, Options, Presence, Steps};
+use redrive_engine::{LogOptions, Options, Presence, Steps, TraceOptions};
 
 use super::document::{Document, Item};
 use super::draw::{follow_ups, tenant};
@@ -63,6 +63,7 @@ impl Shape {
                 beat_every: 3_600 * SECOND,
                 presence: Presence::default(),
                 log: LogOptions::default(),
+                traces: TraceOptions::default(),
                 steps: steps(random),
             },
             clock_bound: Duration::ZERO,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redrive_core::guards::{self, breaker, budget};
 use redrive_core::policy::{BackoffKind, JitterKind, Spec};
-use redrive_engine::{LogOptions, Options, Presence, Steps};
+use redrive_engine::{LogOptions, Options, Presence, Steps, TraceOptions};
 
 use super::crowd::item;
 use super::draw::follow_ups;
@@ -48,6 +48,7 @@ impl Shape {
                 beat_every: 3_600 * SECOND,
                 presence: Presence::default(),
                 log: LogOptions::default(),
+                traces: TraceOptions::default(),
                 steps: if random.chance(0.7) { Steps::default() } else { small_steps(random) },
             },
             clock_bound: Duration::ZERO,

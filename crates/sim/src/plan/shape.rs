@@ -150,6 +150,7 @@ impl Shape {
             beat_every: MINUTE / 2,
             presence: redrive_engine::Presence::default(),
             log: redrive_engine::LogOptions::default(),
+            traces: redrive_engine::TraceOptions::default(),
             steps: if random.chance(0.5) { Steps::default() } else { small_steps(random) },
         };
         let clock_bound = match families.has(Family::Clock) {

@@ -42,7 +42,7 @@ pub(crate) fn database() -> (Image, Snapshot) {
 
 #[tokio::main(flavor = "current_thread")]
 async fn fill(directory: &Path) -> Snapshot {
-    // The first version had no correlation ids.
+    // The first version had no correlation ids and no traces.
     let task = |n| task(n).uncorrelated();
     let store = SqliteStore::open(options(directory)).unwrap();
     allow(&store, acme()).await;

@@ -14,8 +14,8 @@ use crate::postgres_error::PostgresError;
 /// The columns of a live task, in the order that [`TaskRow::read`] expects: from `tasks` and `live`.
 macro_rules! live_task {
     () => {
-        "tasks.tenant, tasks.id, tasks.dependency, tasks.idempotency_key, tasks.correlation_id, tasks.policy,
-         tasks.policy_version,
+        "tasks.tenant, tasks.id, tasks.dependency, tasks.idempotency_key, tasks.correlation_id, tasks.trace_parent,
+         tasks.policy, tasks.policy_version,
          (CASE WHEN live.lease_until IS NULL THEN 2 ELSE 3 END)::smallint AS status, NULL::text AS reason,
          live.attempt_number, live.run, live.attempts_before, tasks.max_attempts, tasks.attempt_timeout_ms,
          tasks.created_at, live.run_started_at, live.deadline_at, live.due_at, NULL::bigint AS ended_at, live.backoff_us,
@@ -25,7 +25,7 @@ macro_rules! live_task {
 pub(crate) use live_task;
 
 /// The number of those columns, which is where the columns of a joined table start.
-pub(crate) const LIVE_TASK_COLUMN_COUNT: usize = 27;
+pub(crate) const LIVE_TASK_COLUMN_COUNT: usize = 28;
 /// Where the token and the end of the lease are.
 pub(crate) const TOKEN_COLUMN: usize = LIVE_TASK_COLUMN_COUNT - 3;
 pub(crate) const LEASE_UNTIL_COLUMN: usize = LIVE_TASK_COLUMN_COUNT - 1;
@@ -34,8 +34,8 @@ pub(crate) const LEASE_UNTIL_COLUMN: usize = LIVE_TASK_COLUMN_COUNT - 1;
 /// called `ended`; and how these are joined to `tasks`.
 macro_rules! any_task {
     () => {
-        "tasks.tenant, tasks.id, tasks.dependency, tasks.idempotency_key, tasks.correlation_id, tasks.policy,
-         tasks.policy_version,
+        "tasks.tenant, tasks.id, tasks.dependency, tasks.idempotency_key, tasks.correlation_id, tasks.trace_parent,
+         tasks.policy, tasks.policy_version,
          (CASE WHEN live.id IS NULL THEN ended.status WHEN live.lease_until IS NULL THEN 2 ELSE 3 END)::smallint AS status,
          ended.reason, coalesce(live.attempt_number, ended.attempt_number), coalesce(live.run, ended.run),
          coalesce(live.attempts_before, ended.attempts_before), tasks.max_attempts, tasks.attempt_timeout_ms,
@@ -85,6 +85,7 @@ impl TaskRow {
             lane: Lane { tenant, dependency },
             idempotency_key: cells.parsed(|text| IdempotencyKey::try_new(text).ok())?,
             correlation_id: cells.optional_parsed(|text| CorrelationId::try_new(text).ok())?,
+            trace_parent: cells.optional_parsed(|text| text.parse().ok())?,
             policy: PolicyRef { id: cells.parsed(|text| PolicyId::try_new(text).ok())?, version: cells.narrow()? },
             status: {
                 let code: Option<i16> = cells.get()?;

@@ -54,11 +54,12 @@ WITH given AS MATERIALIZED (
     SELECT * FROM unnest(
         $1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[],
         $9::text[], $10::bytea[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::bytea[],
-        $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::text[], $24::text[]
+        $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::text[], $24::text[],
+        $25::text[]
     ) WITH ORDINALITY AS given (
         tenant, id, created_at, max_attempts, attempt_timeout_ms, policy_version, policy, dependency,
         idempotency_key, fingerprint, target_url, method, headers, overrides, labels, body,
-        due_at, deadline_at, backoff_us, lease_since, lease_until, body_ref, correlation_id, place
+        due_at, deadline_at, backoff_us, lease_since, lease_until, body_ref, correlation_id, trace_parent, place
     )
 ), pinned AS MATERIALIZED (
     SELECT wanted.tenant, wanted.policy, wanted.policy_version
@@ -96,10 +97,12 @@ WITH given AS MATERIALIZED (
 ), kept AS (
     INSERT INTO redrive.tasks (
         tenant, id, created_at, max_attempts, attempt_timeout_ms, policy_version, policy, dependency,
-        idempotency_key, fingerprint, target_url, method, headers, overrides, labels, correlation_id, body_ref, body
+        idempotency_key, fingerprint, target_url, method, headers, overrides, labels, correlation_id, trace_parent,
+        body_ref, body
     )
     SELECT tenant, id, created_at, max_attempts, attempt_timeout_ms, policy_version, policy, dependency,
-           idempotency_key, fingerprint, target_url, method, headers, overrides, labels, correlation_id, body_ref, body
+           idempotency_key, fingerprint, target_url, method, headers, overrides, labels, correlation_id, trace_parent,
+           body_ref, body
     FROM judged
     WHERE is_pinned AND is_stored AND NOT is_taken
     ORDER BY tenant, idempotency_key
@@ -257,6 +260,7 @@ async fn insert(
                     &column(tasks, |row| row.new.task.correlation_id.as_ref().map(CorrelationId::as_str)),
                     Type::TEXT_ARRAY,
                 ),
+                (&column(tasks, |row| row.new.task.trace_parent.map(|parent| parent.to_string())), Type::TEXT_ARRAY),
             ],
         )
         .await?;

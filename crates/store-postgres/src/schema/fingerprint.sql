@@ -14,14 +14,39 @@ BEGIN
 END
 $$;
 
+-- The caller's trace and span, from header fields, as a `traceparent` of version 00; NULL if they name none. By the rules of
+-- W3C Trace Context: what is invalid counts as none, and so do several fields; later versions are read by their first four
+-- fields; flags that the rules do not define are not kept.
+CREATE FUNCTION redrive.trace_parent(fields jsonb) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+    given text[];
+    parent text;
+BEGIN
+    SELECT array_agg(field ->> 1) INTO given
+    FROM jsonb_array_elements(fields) AS each_field (field)
+    WHERE lower((field ->> 0) COLLATE "C") = 'traceparent';
+    parent := btrim(given[1], E' \t');
+    IF coalesce(cardinality(given), 0) <> 1
+        OR parent !~ '^(00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}|(?!00|ff)[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?)$'
+        OR parent ~ '^..-0{32}-' OR parent ~ '^.{35}-0{16}-' THEN
+        RETURN NULL;
+    END IF;
+    RETURN '00' || substr(parent, 3, 51) || '0' || translate(
+        substr(parent, 55, 1), '0123456789abcdef',
+        CASE WHEN parent ~ '^00' THEN '0123012301230123' ELSE '0101010101010101' END
+    );
+END
+$$;
+
 -- With another list of arguments they would be further functions, and calls with names would be ambiguous.
 DROP FUNCTION redrive.enqueue(text, text, text, jsonb, text, text, text, text, timestamptz, jsonb);
 DROP FUNCTION redrive.enqueue(text, jsonb, text, jsonb, text, text, text, text, timestamptz, jsonb);
 DROP FUNCTION redrive.enqueue(text, bytea, text, jsonb, text, text, text, text, timestamptz, jsonb);
 DROP FUNCTION redrive.enqueue_bytes(text, bytea, text, text, jsonb, text, text, text, text, timestamptz, jsonb);
 
--- As in version 4, with a fingerprint of version 2 and a correlation id, which is not part of the fingerprint. A stored fingerprint is compared with one of its own version: 32 bytes
--- are version 1, later versions begin with their number. With the rights of the schema's owner: a role with USAGE on
+-- As in version 4, with a fingerprint of version 2, and with a correlation id and the caller's trace, which are not part of the
+-- fingerprint. A stored fingerprint is compared with one of its own version: 32 bytes are version 1, later versions begin
+-- with their number. With the rights of the schema's owner: a role with USAGE on
 -- the schema may enqueue, and needs no right to the tables. Without scans of whole tables, whatever statistics the caller's
 -- session has.
 CREATE FUNCTION redrive.enqueue_bytes(
@@ -96,12 +121,13 @@ BEGIN
     IF rules.max_attempts IS NOT NULL THEN
         INSERT INTO redrive.tasks (
             tenant, id, created_at, max_attempts, attempt_timeout_ms, policy_version, policy, dependency,
-            idempotency_key, fingerprint, target_url, method, headers, labels, correlation_id, body
+            idempotency_key, fingerprint, target_url, method, headers, labels, correlation_id,
+            trace_parent, body
         ) VALUES (
             given_tenant, redrive.make_task_id(now_ms), now_ms, rules.max_attempts, rules.attempt_timeout_ms,
             rules.version, given_policy, lane, key, print, given_url, given_method,
             CASE WHEN fields <> '[]' THEN fields::text END, CASE WHEN labels <> '{}' THEN labels::text END,
-            given_correlation, coalesce(given_body, '')
+            given_correlation, redrive.trace_parent(fields), coalesce(given_body, '')
         )
         ON CONFLICT (tenant, idempotency_key) DO NOTHING
         RETURNING id INTO made;

@@ -1,8 +1,11 @@
 -- Version 7: idempotency records, SQL functions that use them in the caller's own transaction (records.sql), and fingerprints
--- of version 2 and a correlation id in `redrive.enqueue` (fingerprint.sql).
+-- of version 2, a correlation id and the caller's trace in `redrive.enqueue` (fingerprint.sql).
 
 -- The caller's own id of the work that a task belongs to.
 ALTER TABLE redrive.tasks ADD COLUMN correlation_id text;
+
+-- The caller's own trace and span, as a `traceparent` of version 00.
+ALTER TABLE redrive.tasks ADD COLUMN trace_parent text;
 
 -- A record is inserted when it is reserved and updated when it ends. Each update changes `expires_at` and `state`, which
 -- are indexed, so it writes new index entries. The room in a page keeps both versions of a row in it.

@@ -12,7 +12,7 @@ use redrive_store_postgres::PostgresStore;
 use tokio_postgres::Client;
 
 /// Manual changes of a task's rows, the problem that is then reported, and the change that repairs it.
-const DAMAGES: [(&str, &str, &str); 15] = [
+const DAMAGES: [(&str, &str, &str); 16] = [
     ("live SET dependency = 'bad dep'", "bad dep", "live SET dependency = 'https://billing.example'"),
     ("tasks SET dependency = 'bad dep'", "bad dep", "tasks SET dependency = 'https://billing.example'"),
     ("live SET token = 9223372036854775807", "token 9223372036854775807", "live SET token = 9"),
@@ -27,6 +27,7 @@ const DAMAGES: [(&str, &str, &str); 15] = [
     ("tasks SET idempotency_key = ''", "idempotency_key", "tasks SET idempotency_key = 'k'"),
     ("tasks SET headers = '[[1]]'", "headers", "tasks SET headers = NULL"),
     ("tasks SET correlation_id = ''", "correlation_id", "tasks SET correlation_id = NULL"),
+    ("tasks SET trace_parent = '00-'", "trace_parent", "tasks SET trace_parent = NULL"),
     ("tasks SET labels = '{'", "labels", "tasks SET labels = NULL"),
 ];
 

@@ -2,6 +2,7 @@
 
 use crate::support::{Opened, node, open, plain, until_listening};
 use redrive_core::request::{Fingerprint, FingerprintVersion};
+use redrive_core::trace::CallerContext;
 use redrive_core::{Class, IdempotencyKey, PolicyId, Status, TenantId, policy};
 use redrive_store::{Expected, LaneDue, News, Store};
 use redrive_store_postgres::{Options, PostgresStore};
@@ -59,6 +60,45 @@ async fn what_is_enqueued_is_what_will_be_sent() {
     let expected = [("X-One", "1"), ("X-Two", "a"), ("X-Two", "b"), ("content-type", "text/plain; charset=utf-8")];
     assert_eq!(headers, expected);
     assert_eq!(request.labels.get("order").map(String::as_str), Some("1"));
+}
+
+#[tokio::test]
+async fn the_callers_trace_is_read_in_sql_as_it_is_in_the_program() {
+    let (opened, client) = world().await;
+    let (trace, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
+    let valid = format!("00-{trace}-{span}-01");
+    let mut values: Vec<Vec<String>> = ["", "00", "x"].map(|text| vec![text.to_owned()]).into();
+    values.extend([vec![], vec![valid.clone(), valid.clone()], vec![format!(" {valid}\t")]]);
+    values.push(vec![format!("00-{}-{span}-01", "0".repeat(32))]);
+    values.push(vec![format!("00-{trace}-{}-01", "0".repeat(16))]);
+    values.push(vec![valid.to_uppercase()]);
+    for version in ["00", "01", "cc", "ff", "0G", "Cc", "0"] {
+        for flags in ["00", "01", "02", "03", "0e", "ff", "a1", "0A", "1", "011"] {
+            for rest in ["", "-", "-more", "more", ",x"] {
+                values.push(vec![format!("{version}-{trace}-{span}-{flags}{rest}")]);
+            }
+        }
+    }
+    for values in values {
+        let fields: Vec<(&str, &str)> = values.iter().map(|value| ("TraceParent", value.as_str())).collect();
+        let expected = CallerContext::of(fields.iter().copied()).parent.map(|parent| parent.to_string());
+        let fields = serde_json::to_string(&fields).unwrap();
+        let row = client.query_one("SELECT redrive.trace_parent($1::text::jsonb)", &[&fields]).await.unwrap();
+        assert_eq!(row.get::<_, Option<String>>(0), expected, "{values:?}");
+    }
+
+    let enqueue = format!(
+        "SELECT redrive.enqueue(target_url => 'http://a.b/', idempotency_key => 'k', headers => '{{\"traceparent\": \"{valid}\"}}')::text"
+    );
+    let id: String = client.query_one(&enqueue, &[]).await.unwrap().get(0);
+    let detail = opened.store.reads().task(TenantId::default_tenant(), id.parse().unwrap()).await.unwrap().unwrap();
+    assert_eq!(detail.task.trace_parent.map(|parent| parent.to_string()), Some(valid.clone()));
+    let again = enqueue.replace(span, "00f067aa0ba902b8");
+    assert_eq!(
+        client.query_one(&again, &[]).await.unwrap().get::<_, String>(0),
+        id,
+        "another span is the same request"
+    );
 }
 
 #[tokio::test]

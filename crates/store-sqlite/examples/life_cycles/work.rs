@@ -176,6 +176,7 @@ impl Work {
             dns_failures: 0,
             cancel_requested: false,
             correlation_id: None,
+            trace_parent: None,
             last_error: None,
         };
         let body = self.request.body.inline().map_or(&[][..], |bytes| bytes);

@@ -19,13 +19,14 @@ macro_rules! task_columns {
          tasks.max_attempts, tasks.attempt_timeout_ms, tasks.created_at, tasks.deadline_at, tasks.next_attempt_at,
          tasks.ended_at, tasks.token, tasks.lease_since, tasks.lease_until, tasks.cancel_requested, tasks.backoff_us,
          tasks.reason, tasks.error_kind, tasks.error_message, tasks.idempotency_key, tasks.run, tasks.attempts_before,
-         coalesce(tasks.run_started_at, tasks.created_at), tasks.dns_failures, tasks.correlation_id"
+         coalesce(tasks.run_started_at, tasks.created_at), tasks.dns_failures, tasks.correlation_id,
+         tasks.trace_parent"
     };
 }
 pub(crate) use task_columns;
 
 /// The number of those columns, which is where the columns of a joined table start.
-pub(crate) const TASK_COLUMN_COUNT: usize = 27;
+pub(crate) const TASK_COLUMN_COUNT: usize = 28;
 
 /// A task as read from its row, with the numbers that stand for names.
 #[derive(Debug)]
@@ -50,6 +51,7 @@ impl TaskRow {
             lane,
             idempotency_key: cells.parsed(21, |text| IdempotencyKey::try_new(text).ok())?,
             correlation_id: cells.optional(26, |text| CorrelationId::try_new(text).ok())?,
+            trace_parent: cells.optional(27, |text| text.parse().ok())?,
             policy,
             status: cells.status(5)?,
             reason: cells.optional(18, Reason::from_name)?,

@@ -1,5 +1,6 @@
--- Version 7: idempotency records, and the caller's own id of the work that a task belongs to.
+-- Version 7: idempotency records, the caller's own id of the work that a task belongs to, and the caller's trace.
 ALTER TABLE tasks ADD COLUMN correlation_id TEXT;
+ALTER TABLE tasks ADD COLUMN trace_parent TEXT;
 
 -- The operations of the records, and the inboxes of consumers (`inbox/NAME`). A row is removed with the last record of
 -- its operation, and its number is never used again (AUTOINCREMENT).

@@ -12,9 +12,10 @@ use redrive_core::attempt::LastError;
 use redrive_core::guards;
 use redrive_core::request::Fingerprinter;
 use redrive_core::task::PolicyRef;
+use redrive_core::trace::{self, SpanId, TraceId};
 use redrive_core::{
     Answer, Attempt, Body, BodyHash, BodyRef, Class, CorrelationId, Dependency, ErrorType, IdempotencyKey, Lane,
-    Outcome, PolicyId, Reason, Request, Status, Task, TaskId, TenantId, Timestamp, policy,
+    Outcome, PolicyId, Reason, Request, Status, Task, TaskId, TenantId, Timestamp, TraceParent, policy,
 };
 
 use crate::{
@@ -69,6 +70,13 @@ pub fn id(n: u64) -> TaskId {
     TaskId::from_parts(TaskId::first_sequence(at(0)) + n, n.wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
+/// The trace that the caller of sample `n` named.
+fn trace_parent(n: u64) -> TraceParent {
+    let (trace, span) = (TraceId::from_u128(u128::from(n) + 1), SpanId::from_u64(n + 2));
+    let flags = trace::Flags { is_sampled: n.is_multiple_of(4), is_random: true };
+    TraceParent { trace: trace.unwrap(), span: span.unwrap(), flags }
+}
+
 /// A task to submit, changed by its methods.
 #[derive(Debug, Clone)]
 pub struct Sample(pub NewTask);
@@ -92,6 +100,7 @@ pub fn task(n: u64) -> Sample {
         idempotency_key: IdempotencyKey::try_new(format!("key-{n}")).unwrap(),
         // Given for every other sample: stores must keep both.
         correlation_id: n.is_multiple_of(2).then(|| CorrelationId::try_new(format!("order-{n}")).unwrap()),
+        trace_parent: n.is_multiple_of(2).then(|| trace_parent(n)),
         policy: PolicyRef { id: PolicyId::default_policy(), version: 1 },
         status: Status::Pending,
         reason: None,
@@ -133,9 +142,9 @@ impl Sample {
         self
     }
 
-    /// Removes the correlation id.
+    /// Removes the correlation id and the trace, as in versions that had none.
     pub fn uncorrelated(mut self) -> Self {
-        self.0.task.correlation_id = None;
+        (self.0.task.correlation_id, self.0.task.trace_parent) = (None, None);
         self
     }
 

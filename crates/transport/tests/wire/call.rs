@@ -40,6 +40,7 @@ pub(crate) fn call(url: impl Into<String>) -> Call {
             idempotency_key: IdempotencyKey::try_new(format!("key-{task}")).unwrap(),
             task: TaskId::from_parts(task, task),
             attempt: 1,
+            trace: None,
             connect_timeout: PLENTY,
             attempt_timeout: PLENTY,
             gate: Arc::new(AlwaysOpen),

@@ -85,6 +85,7 @@ impl Maker {
             dns_failures: 0,
             cancel_requested: false,
             correlation_id: None,
+            trace_parent: None,
             last_error: None,
         };
         NewTask { task, request: Arc::clone(&self.request), fingerprint: self.fingerprint, start: Start::Pending }

@@ -1,5 +1,6 @@
 //! The binary as a process.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -11,10 +12,11 @@ use serde_json::Value;
 
 use super::PATIENCE;
 
-/// A command line of `redrive` in `directory`, with none of Redrive's variables set.
+/// A command line of `redrive` in `directory`, with none of Redrive's and OpenTelemetry's variables set.
 pub(crate) fn redrive(directory: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_redrive"));
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("REDRIVE_")) {
+    let is_ours = |name: &OsStr| ["REDRIVE_", "OTEL_"].iter().any(|ours| name.to_string_lossy().starts_with(ours));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_ours(name)) {
         command.env_remove(name);
     }
     command.args(words).current_dir(directory).env("NO_COLOR", "1");

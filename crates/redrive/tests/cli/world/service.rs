@@ -42,6 +42,14 @@ impl Service {
         Service::of(redrive(directory, &words), directory)
     }
 
+    /// A service in a directory that may have been used before, with these variables.
+    pub(crate) fn start_with_variables(directory: &Path, flags: &[&str], variables: &[(&str, &str)]) -> Service {
+        let words = [&["serve", "--listen", "127.0.0.1:0"], flags].concat();
+        let mut command = redrive(directory, &words);
+        command.envs(variables.iter().copied());
+        Service::of(command, directory)
+    }
+
     /// A service that keeps large bodies in S3.
     pub(crate) fn start_over(s3: &S3, directory: &Path, flags: &[&str]) -> Service {
         let url = s3.url();

@@ -13,6 +13,7 @@ fn task(dependency: &str, policy: &str) -> Task {
         lane: Lane { tenant: TenantId::default_tenant(), dependency: Dependency::try_new(dependency).unwrap() },
         idempotency_key: IdempotencyKey::try_new("key").unwrap(),
         correlation_id: None,
+        trace_parent: None,
         policy: PolicyRef { id: PolicyId::try_new(policy).unwrap(), version: 1 },
         status: Status::InFlight,
         reason: None,

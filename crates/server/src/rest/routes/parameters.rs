@@ -97,6 +97,28 @@ pub(crate) const PREFER: Parameter = Parameter {
     schema: TEXT,
 };
 
+pub(crate) const TRACEPARENT: Parameter = Parameter {
+    name: "traceparent",
+    location: ParameterLocation::Header,
+    description: "The trace that the task belongs to (W3C Trace Context), unless a header of the document names one. A value \
+        that is not valid is ignored.",
+    schema: TEXT,
+};
+
+pub(crate) const TRACESTATE: Parameter = Parameter {
+    name: "tracestate",
+    location: ParameterLocation::Header,
+    description: "Sent on with every attempt, if `traceparent` is used.",
+    schema: TEXT,
+};
+
+pub(crate) const BAGGAGE: Parameter = Parameter {
+    name: "baggage",
+    location: ParameterLocation::Header,
+    description: "Sent on with every attempt, up to 8192 bytes, unless a header of the document belongs to a trace.",
+    schema: TEXT,
+};
+
 pub(crate) const IF_MATCH: Parameter = Parameter {
     name: "If-Match",
     location: ParameterLocation::Header,

@@ -2,6 +2,7 @@
 
 use http::Method;
 
+use super::parameters::{BAGGAGE, TRACEPARENT, TRACESTATE};
 use crate::operation_error::OperationError;
 use crate::operations::{Acceptance, Accepted, submit_batch};
 use crate::rest::call::{Call, CallHead};
@@ -9,6 +10,7 @@ use crate::rest::idempotency_key::IDEMPOTENCY_KEY;
 use crate::rest::problem::{self, Refusal, kind};
 use crate::rest::reply::Reply;
 use crate::rest::route::{Access, Answer, Content, Document, Effect, Example, Group, Route, of};
+use crate::rest::trace_context;
 use crate::wire::{Batch, BatchAnswer, BatchResult, Secrets, Submission, Task, parse};
 
 pub(crate) static ROUTE: Route = Route {
@@ -22,7 +24,7 @@ pub(crate) static ROUTE: Route = Route {
         own `idempotencyKey`: an `Idempotency-Key` header is refused.",
     effect: Effect::Writes,
     access: Access::Submit,
-    parameters: &[],
+    parameters: &[TRACEPARENT, TRACESTATE, BAGGAGE],
     request: Some(Document::Json {
         schema: of::<Batch<'static>>,
         is_required: true,
@@ -69,10 +71,10 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
         return Err(Refusal::parameter("Idempotency-Key", "must not be given: each task has its own idempotencyKey"));
     }
     let limit = call.app().limits.batch_bytes;
-    let (bytes, CallHead { context, caller, .. }) = call.read_json(limit).await?;
+    let (bytes, CallHead { context, caller, parts, .. }) = call.read_json(limit).await?;
     let batch: Batch<'_> = parse(&bytes)?;
     let items = batch.tasks.iter().map(|item| parse::<Submission<'_>>(item.get().as_bytes())).collect();
-    let outcomes = submit_batch(&context.app, &caller, items).await?;
+    let outcomes = submit_batch(&context.app, &caller, items, &trace_context::of(&parts.headers)).await?;
     let results = outcomes.iter().map(|outcome| result(outcome, &context.app.secrets)).collect();
     Reply::json(200, &BatchAnswer { results })
 }

@@ -3,16 +3,16 @@
 use http::Method;
 use http::header::{HeaderName, LOCATION};
 
-use super::parameters::{self, PREFER, PREFERENCE_APPLIED};
+use super::parameters::{self, BAGGAGE, PREFER, PREFERENCE_APPLIED, TRACEPARENT, TRACESTATE};
 use super::task_answer::{self, DELIVERED};
-use crate::operations::{Acceptance, Accepted, await_task, submit_and_wait, submit_task};
+use crate::operations::{Acceptance, Accepted, SubmissionHeaders, await_task, submit_and_wait, submit_task};
 use crate::rest::call::{Call, CallHead};
 use crate::rest::problem::{Refusal, kind};
 use crate::rest::reply::Reply;
 use crate::rest::route::{
     Access, Answer, AnswerHeader, Content, Document, Effect, Example, Group, Parameter, ParameterLocation, Route, of,
 };
-use crate::rest::{idempotency_key, prefer};
+use crate::rest::{idempotency_key, prefer, trace_context};
 use crate::wire::{Submission, Task, parse};
 
 pub(crate) static ROUTE: Route = Route {
@@ -26,7 +26,7 @@ pub(crate) static ROUTE: Route = Route {
         idempotency key again answers with the same task and changes nothing. Renewed credentials and traces (`Authorization`, \
         `Proxy-Authorization`, `Date`, `traceparent`, `tracestate`, `baggage`) do not make another request: the first ones are \
         sent, and `ignoredHeaders` names those that differ. Every attempt carries the key as \
-        `Idempotency-Key`, and also `Redrive-Task-Id` and `Redrive-Attempt`.",
+        `Idempotency-Key`, and also `Redrive-Task-Id`, `Redrive-Attempt` and a `traceparent` of its own.",
     effect: Effect::Writes,
     access: Access::Submit,
     parameters: &[
@@ -37,6 +37,9 @@ pub(crate) static ROUTE: Route = Route {
             schema: parameters::idempotency_key,
         },
         PREFER,
+        TRACEPARENT,
+        TRACESTATE,
+        BAGGAGE,
     ],
     request: Some(Document::Json {
         schema: of::<Submission<'static>>,
@@ -94,11 +97,12 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
     let (bytes, CallHead { context, caller, parts, .. }) = call.read_json(limit).await?;
     let app = &*context.app;
     let key = idempotency_key::of(&parts.headers)?;
+    let headers = SubmissionHeaders { idempotency_key: key.as_deref(), trace: trace_context::of(&parts.headers) };
     let submission: Submission<'_> = parse(&bytes)?;
     let wait = prefer::wait(&parts.headers, app.limits.longest_wait);
     let accepted = match wait {
-        Some(_) => submit_and_wait(app, &caller, submission, key.as_deref()).await?,
-        None => submit_task(app, &caller, submission, key.as_deref()).await?,
+        Some(_) => submit_and_wait(app, &caller, submission, &headers).await?,
+        None => submit_task(app, &caller, submission, &headers).await?,
     };
     let Accepted { mut detail, how, key_generated, findings, ignored_headers, .. } = accepted;
     if let Some(within) = wait {

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 pub(crate) struct Ask {
     method: String,
     path: String,
-    headers: Vec<(String, String)>,
+    pub(crate) headers: Vec<(String, String)>,
     body: Bytes,
 }
 

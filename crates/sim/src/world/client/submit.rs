@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use redrive_core::trace::CallerContext;
 use redrive_server::OperationError;
-use redrive_server::operations::{self, Acceptance, Accepted};
+use redrive_server::operations::{self, Acceptance, Accepted, SubmissionHeaders};
 
 use super::{Answer, Caller, Known, local, lock};
 use crate::moment::Moment;
@@ -33,7 +34,8 @@ pub(super) async fn one(caller: &mut Caller, item: &Item, place: usize, is_other
     let answer = caller
         .call(move |app| async move {
             let tenant = document.tenant.clone();
-            operations::submit_task(&app, &local(&tenant), document.submission(is_other), None).await
+            operations::submit_task(&app, &local(&tenant), document.submission(is_other), &SubmissionHeaders::default())
+                .await
         })
         .await;
     note(caller, item, is_other, "submits", &answer);
@@ -53,7 +55,7 @@ async fn batch(caller: &mut Caller, items: &[Item], known: &Known) -> bool {
         .call(move |app| async move {
             let tenant = documents[0].tenant.clone();
             let submissions = documents.iter().map(|document| Ok(document.submission(false))).collect();
-            operations::submit_batch(&app, &local(&tenant), submissions).await
+            operations::submit_batch(&app, &local(&tenant), submissions, &CallerContext::default()).await
         })
         .await;
     note(caller, &items[0], false, "submits a batch with", &answer);

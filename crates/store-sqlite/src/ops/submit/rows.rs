@@ -36,9 +36,9 @@ fn insert_tasks(connection: &Connection, rows: &[Row]) -> Result<(), SqliteError
             "INSERT OR FAIL INTO tasks (
                  id, tail, tenant, lane, policy, status, attempt_number, max_attempts, attempt_timeout_ms, created_at,
                  deadline_at, next_attempt_at, token, lease_since, lease_until, cancel_requested, backoff_us,
-                 idempotency_key, correlation_id
+                 idempotency_key, correlation_id, trace_parent
              )",
-            19,
+            20,
         )
     });
     INSERT.insert(connection, rows, |values, Row { prepared, lane, version, lease }| {
@@ -67,7 +67,8 @@ fn insert_tasks(connection: &Connection, rows: &[Row]) -> Result<(), SqliteError
         values.put(false)?;
         values.put(task.backoff.map(micros))?;
         values.put(task.idempotency_key.as_str())?;
-        values.put(task.correlation_id.as_ref().map(CorrelationId::as_str))
+        values.put(task.correlation_id.as_ref().map(CorrelationId::as_str))?;
+        values.put(task.trace_parent.map(|parent| parent.to_string()))
     })
 }
 
