@@ -31,8 +31,8 @@ const STREAMED: usize = 256 * 1024;
 pub(crate) struct Reply {
     /// With the complete body, unless it comes in pieces.
     response: Response<Bytes>,
-    /// A body that comes in pieces, and how many bytes that are.
-    pieces: Option<(Pieces, u64)>,
+    /// A body that comes in pieces, and how many bytes that are if it is known.
+    pieces: Option<(Pieces, Option<u64>)>,
     /// The kind of problem, if it is one.
     pub(crate) kind: Option<&'static Kind>,
 }
@@ -73,7 +73,7 @@ impl Reply {
     /// Bytes that come piece by piece, `length` of them.
     pub(crate) fn pieces(pieces: Pieces, length: u64) -> Self {
         let reply = Reply::new(200, Some(BYTES), Bytes::new());
-        Reply { pieces: Some((pieces, length)), ..reply }
+        Reply { pieces: Some((pieces, Some(length))), ..reply }
     }
 
     /// An answer without a body.
@@ -138,7 +138,8 @@ impl Reply {
     /// Counts the answer in place of its request.
     pub(crate) fn charge(&self, exchange: &Exchange, mode: ChargeMode) -> Result<(), MemoryExhausted> {
         let bytes = match &self.pieces {
-            Some((_, length)) => usize::try_from(*length).unwrap_or(usize::MAX).min(STREAMED),
+            Some((_, Some(length))) => usize::try_from(*length).unwrap_or(usize::MAX).min(STREAMED),
+            Some((_, None)) => STREAMED,
             None => self.response.body().len(),
         };
         exchange.charge.answer(bytes, mode)
@@ -147,14 +148,21 @@ impl Reply {
     /// The response to send. The answer to HEAD says how long the body would have been.
     pub(crate) fn into_response(mut self, is_head: bool, exchange: Arc<Exchange>) -> Response<ResponseBody> {
         if is_head {
-            let length = self.pieces.as_ref().map_or(self.response.body().len() as u64, |(_, length)| *length);
-            self.response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+            let whole = Some(self.response.body().len() as u64);
+            if let Some(length) = self.pieces.as_ref().map_or(whole, |(_, length)| *length) {
+                self.response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+            }
             *self.response.body_mut() = Bytes::new();
             self.pieces = None;
         }
         exchange.answered();
         match self.pieces {
-            Some((pieces, length)) => self.response.map(|_| ResponseBody::streamed(pieces, length, exchange)),
+            Some((pieces, length)) => {
+                if length.is_none() {
+                    exchange.has_no_end();
+                }
+                self.response.map(|_| ResponseBody::streamed(pieces, length, exchange))
+            }
             None => self.response.map(|bytes| ResponseBody::whole(bytes, exchange)),
         }
     }
