@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
+};
 use http::{Response, StatusCode};
 use redrive_engine::bodies::Pieces;
 use serde::Serialize;
 
+use super::event_stream;
 use super::memory::{ChargeMode, MemoryExhausted};
 use super::peer::Exchange;
 use super::problem::{self, Kind, Refusal, kind};
@@ -23,6 +26,9 @@ const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
 
 /// The longest `Retry-After` while an execution is under way, in seconds: most end long before their lease does.
 const LONGEST_RETRY_AFTER: u128 = 30;
+
+/// When to ask again for a place as a reader of events, in seconds.
+const READER_RETRY_AFTER: &str = "5";
 
 /// The bytes of an answer in pieces that are in memory at once: a piece, and what hyper buffers.
 const STREAMED: usize = 256 * 1024;
@@ -76,6 +82,14 @@ impl Reply {
         Reply { pieces: Some((pieces, Some(length))), ..reply }
     }
 
+    /// Events that come piece by piece, until either side closes the connection.
+    pub(crate) fn events(pieces: Pieces) -> Self {
+        let reply = Reply::new(200, Some(HeaderValue::from_static(event_stream::CONTENT_TYPE)), Bytes::new());
+        // A proxy must neither keep events nor collect them before it passes them on.
+        let reply = reply.with(CACHE_CONTROL, "no-store").with(HeaderName::from_static("x-accel-buffering"), "no");
+        Reply { pieces: Some((pieces, None)), ..reply }
+    }
+
     /// An answer without a body.
     pub(crate) fn empty(status: u16) -> Self {
         Reply::new(status, None, Bytes::new())
@@ -100,6 +114,9 @@ impl Reply {
         match refusal {
             Refusal::OperationError(OperationError::DependencyUnavailable { retry_in, .. }) => {
                 reply.with(RETRY_AFTER, seconds(*retry_in).to_string())
+            }
+            Refusal::OperationError(OperationError::TooManyReaders { .. }) => {
+                reply.with(RETRY_AFTER, READER_RETRY_AFTER)
             }
             Refusal::OperationError(OperationError::RecordInProgress { key, retry_in, .. }) => {
                 let reply = reply.with(RETRY_AFTER, seconds(*retry_in).min(LONGEST_RETRY_AFTER).to_string());

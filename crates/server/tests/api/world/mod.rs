@@ -8,7 +8,7 @@ mod store;
 mod target;
 
 pub(crate) use caller::{Answer, Ask, Connection};
-pub(crate) use clock::ManualClock;
+pub(crate) use clock::{ManualClock, START};
 pub(crate) use entropy::Countable;
 pub(crate) use receiver::{RECEIVER, Received, Receiver};
 pub(crate) use store::{LostAnswer, TestStore};
@@ -27,11 +27,14 @@ use redrive_engine::{AlertRelay, CommonClock, Handle, Parts};
 use redrive_server::alerts::{self, Alerts};
 use redrive_server::metrics::Metrics;
 use redrive_server::wire::Secrets;
-use redrive_server::{App, HealthWindows, Limits, Standard, idempotency, rest};
+use redrive_server::{App, HealthWindows, Limits, LiveEvents, Standard, idempotency, live_events, rest};
 use redrive_store::Expected;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+
+/// The name of the process in the list of nodes.
+pub(crate) const NODE: &str = "node-1";
 
 /// A running service.
 pub(crate) struct World {
@@ -56,6 +59,8 @@ pub(crate) struct Setup {
     pub(crate) standard: Standard,
     pub(crate) idempotency: idempotency::Settings,
     pub(crate) alerts: alerts::Settings,
+    /// How many events it keeps; none if they are off.
+    pub(crate) events: Option<usize>,
     /// Whether it was told where to keep large bodies.
     pub(crate) keeps_bodies: bool,
     /// Whether other processes may use the store.
@@ -70,6 +75,7 @@ impl Default for Setup {
             standard: Standard::Off,
             idempotency: idempotency::Settings::default(),
             alerts: alerts::Settings::default(),
+            events: Some(live_events::DEFAULT_KEPT),
             keeps_bodies: true,
             is_shared: false,
         }
@@ -117,21 +123,26 @@ impl World {
     }
 
     async fn build(setup: Setup, transport: Arc<dyn Transport>, target: Arc<ScriptedTarget>) -> World {
-        let Setup { limits, options, standard, idempotency, alerts, keeps_bodies, is_shared } = setup;
+        let Setup { limits, options, standard, idempotency, alerts, events, keeps_bodies, is_shared } = setup;
         let (clock, entropy) = (Arc::new(ManualClock::default()), Arc::new(Countable::default()));
         let store = TestStore::new(&clock, is_shared);
         let known = redrive_blobs::Parts { store: store.clone(), clock: clock.clone(), entropy: entropy.clone() };
         let bodies = Blobs::open(&Location::Memory, &Credentials::default(), known).unwrap();
         let (metrics, health) = (Arc::new(Metrics::default()), Arc::new(HealthWindows::default()));
         let alerts = Alerts::new(alerts);
+        let common_clock = CommonClock::new(clock.clone(), &*store);
+        let live_events = match events {
+            Some(kept) => LiveEvents::new(kept, common_clock.clone(), &*entropy),
+            None => LiveEvents::off(),
+        };
         let parts = Parts {
-            clock: CommonClock::new(clock.clone(), &*store),
+            clock: common_clock,
             entropy: entropy.clone(),
             spawner: Arc::new(TokioSpawner),
             store: store.clone(),
             transport,
             bodies: keeps_bodies.then(|| Arc::new(bodies) as Arc<dyn Bodies>),
-            sinks: vec![metrics.clone(), health.clone(), alerts.clone()],
+            sinks: vec![metrics.clone(), health.clone(), alerts.clone(), live_events.clone()],
             alert_relay: alerts.relays().then(|| alerts.clone() as Arc<dyn AlertRelay>),
         };
         let engine = redrive_engine::start(parts, redrive_engine::Options::default()).await.unwrap();
@@ -147,6 +158,8 @@ impl World {
             health,
             thresholds: alerts.settings().thresholds(),
             alerts,
+            live_events,
+            node: NODE.to_owned(),
             ..App::new(engine.clone())
         });
         tokio::spawn(alerts::run(app.clone()));
