@@ -4,8 +4,8 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    alerts, completions, config, dependencies, doctor, idempotency, inbox, lint, migrate, nodes, outbox, policies,
-    report, send, serve, simulate, tasks,
+    alerts, completions, config, dependencies, doctor, events, idempotency, inbox, lint, migrate, nodes, outbox,
+    policies, report, send, serve, simulate, tasks,
 };
 use crate::exit::{self, EXIT_CODES, Exit, LINT_EXIT_CODES, SIMULATE_EXIT_CODES};
 
@@ -57,6 +57,8 @@ enum Command {
     /// Show what fires, silence it, and test who is told
     #[command(subcommand)]
     Alerts(alerts::Command),
+    /// Show what happens on a node, and follow it live
+    Events(events::Args),
     /// List the nodes of the service
     Nodes(nodes::Args),
     /// Check whether a service is ready and report problems
@@ -123,6 +125,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Simulate(args) => simulate::run(&args),
         Command::Report(args) => report::run(args),
         Command::Alerts(command) => alerts::run(command),
+        Command::Events(args) => events::run(args),
         Command::Nodes(args) => nodes::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Outbox(command) => outbox::run(command),

@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use crate::alerts::{self, Alerts};
 use crate::health_windows::HealthWindows;
 use crate::idempotency;
+use crate::live_events::LiveEvents;
 use crate::metrics::{Metrics, SpanCounter};
 use crate::standard::Standard;
 use crate::wire::Secrets;
@@ -50,6 +51,8 @@ pub struct App {
     pub thresholds: Thresholds,
     /// What fires and has fired: the same value is one of the engine's sinks, and its relay of alerts.
     pub alerts: Arc<Alerts>,
+    /// The last events of this process: the same value is one of the engine's sinks.
+    pub live_events: Arc<LiveEvents>,
     /// The name of this process among those over one store.
     pub node: String,
     /// What is taken from callers of their traces.
@@ -75,6 +78,7 @@ impl App {
             health: Arc::default(),
             thresholds: Thresholds::default(),
             alerts: Alerts::new(alerts::Settings::default()),
+            live_events: LiveEvents::off(),
             node: String::new(),
             propagators: Propagators::default(),
             span_counts: None,

@@ -8,6 +8,7 @@
 //! | [`alerts`] | what the service tells people about by itself: rules, sinks, silences |
 //! | [`idempotency`] | settings, counters and waiting callers of idempotency records |
 //! | `intake` | validates submissions and reservations, and makes values of them that the engine and the store accept |
+//! | [`live_events`] | the last events of this node, for those who follow them live |
 //! | [`HealthWindows`] | counts the tasks that ended in the last hour, for the health report |
 //! | [`metrics`] | what Prometheus reads: counts of the engine's events, and readings of its state |
 //! | `percent` | strict percent-decoding |
@@ -25,6 +26,7 @@ mod caller;
 mod health_windows;
 pub mod idempotency;
 mod intake;
+pub mod live_events;
 pub mod metrics;
 mod operation_error;
 pub mod operations;
@@ -36,6 +38,7 @@ pub mod wire;
 pub use app::{App, Limits};
 pub use caller::Caller;
 pub use health_windows::HealthWindows;
+pub use live_events::LiveEvents;
 pub use operation_error::OperationError;
 pub use rest::serve;
 pub use standard::Standard;

@@ -8,6 +8,7 @@ use redrive_core::{PolicyId, Status, TaskId, Timestamp};
 use redrive_engine::bodies::BodyError;
 use redrive_store as store;
 
+use crate::live_events::EventId;
 use crate::wire::{FieldFault, Malformed, ShownFinding};
 
 /// Why an operation failed.
@@ -131,6 +132,21 @@ pub enum OperationError {
         name: String,
         /// Those that are configured.
         names: String,
+    },
+    /// No events are kept.
+    #[error("this node keeps no events: it was started with --events 0")]
+    EventsOff,
+    /// An id that no event of this process has yet.
+    #[error("no event has the id {id} yet")]
+    FutureEvent {
+        /// The id.
+        id: EventId,
+    },
+    /// Very many readers follow events already.
+    #[error("{most} readers follow the events of this node already, the most that are allowed; try again later")]
+    TooManyReaders {
+        /// The most that are allowed.
+        most: usize,
     },
     /// The circuit breaker is turned off.
     #[error("the circuit breaker is turned off on this server; pause the dependency instead")]

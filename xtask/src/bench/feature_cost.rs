@@ -19,7 +19,7 @@ use crate::stats::Spread;
 pub enum Feature {
     /// All guards.
     Guards,
-    /// The counts for `/metrics`, with a scrape every second, and the log.
+    /// The counts for `/metrics`, with a scrape every second, the events for `/events`, and the log.
     Observability,
     /// Spans of all tasks, exported to a receiver on loopback that accepts everything.
     Traces,
@@ -30,7 +30,7 @@ impl Feature {
     pub fn name(self) -> &'static str {
         match self {
             Feature::Guards => "guards",
-            Feature::Observability => "metrics and log",
+            Feature::Observability => "metrics, events and log",
             Feature::Traces => "traces",
         }
     }
@@ -39,7 +39,7 @@ impl Feature {
     fn off(self) -> &'static [&'static str] {
         match self {
             Feature::Guards => &["--budget", "off", "--breaker", "off", "--concurrency", "fixed"],
-            Feature::Observability => &["--metrics", "off", "--log-level", "error"],
+            Feature::Observability => &["--metrics", "off", "--events", "0", "--log-level", "error"],
             // They are off unless a receiver is configured.
             Feature::Traces => &[],
         }

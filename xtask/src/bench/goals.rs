@@ -56,7 +56,7 @@ fn pipeline(results: &Results) -> Vec<Goal> {
         ),
         feature_cost("pipeline: guards on / off, tasks/s", Feature::Guards, results),
         feature_cost(
-            "pipeline: metrics, scraped every second, and log on / off, tasks/s",
+            "pipeline: metrics, scraped every second, events and log on / off, tasks/s",
             Feature::Observability,
             results,
         ),

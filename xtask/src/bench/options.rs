@@ -53,7 +53,7 @@ pub struct Options {
     /// Of the pipelines, measure only the one of the chosen store, with all guards on and with all of them off
     #[arg(long, conflicts_with_all = ["skip_pipeline", "only_due_to_wire"])]
     pub compare_guards: bool,
-    /// Of the pipelines, measure only the one of the chosen store, with metrics and log on and with both off
+    /// Of the pipelines, measure only the one of the chosen store, with metrics, events and log on and with all of them off
     #[arg(long, conflicts_with_all = ["skip_pipeline", "only_due_to_wire", "compare_guards"])]
     pub compare_metrics: bool,
     /// Of the pipelines, measure only the one of the chosen store, with traces exported to a receiver on loopback and without

@@ -5,6 +5,7 @@
 
 mod address;
 mod dependency;
+mod event_stream;
 mod pages;
 mod problem;
 mod record;
@@ -13,6 +14,7 @@ mod views;
 
 pub use address::Address;
 pub use dependency::{Backlog, Control, Dependency, Totals};
+pub use event_stream::{EventStream, ServerEvent};
 pub use pages::{Page, Pages};
 pub use problem::Problem;
 pub use record::{InboxStats, OperationStats, Record, bounded_text};
@@ -22,11 +24,11 @@ pub use views::{Attempt, Policy, Task};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::header::{ACCEPT, CONTENT_TYPE, ETAG, HOST, HeaderMap, IF_MATCH, USER_AGENT};
+use hyper::header::{ACCEPT, CONTENT_TYPE, ETAG, HOST, HeaderMap, HeaderName, HeaderValue, IF_MATCH, USER_AGENT};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -47,6 +49,9 @@ const UPLOAD_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The largest answer that is read.
 const MAX_ANSWER: usize = 256 * 1024 * 1024;
+
+/// The type of a stream of events.
+const EVENTS: &str = "text/event-stream";
 
 /// The name of HTTP/1.1 in the TLS handshake (ALPN).
 const HTTP1: &[u8] = b"http/1.1";
@@ -122,6 +127,33 @@ impl Client {
             Err(error) if kept && is_unreachable(&error) => self.call(Method::GET, path, None).await,
             other => other,
         }
+    }
+
+    /// Opens the stream of events at `path`, after the event with the id `last_id` if there is one. The stream has a
+    /// connection of its own.
+    pub async fn events(&mut self, path: &str, last_id: Option<&str>) -> anyhow::Result<EventStream> {
+        let mut request = self.request(Method::GET, path, "", RequestBody::Whole(Full::default()))?;
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(EVENTS));
+        if let Some(id) = last_id {
+            let id = id.parse().context("the id of an event has characters that cannot be sent")?;
+            request.headers_mut().insert(HeaderName::from_static("last-event-id"), id);
+        }
+        let late = || self.unreachable(format!("no answer within {} s", ANSWER_TIMEOUT.as_secs()));
+        let opening = async {
+            let sent = self.connect().await?.send_request(request).await;
+            let (head, body) = sent.map_err(|error| self.unreachable(error))?.into_parts();
+            if head.status.is_success() {
+                let is_stream =
+                    head.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(EVENTS.as_bytes()));
+                ensure!(is_stream, "the answer is not that of a Redrive server; check --server");
+                return Ok(EventStream::new(body));
+            }
+            let read = Limited::new(body, MAX_ANSWER).collect().await;
+            let body = read.map_err(|error| self.unreachable(error))?.to_bytes();
+            let refused = success(Answer { status: head.status, headers: head.headers, body });
+            refused.and_then(|_| bail!("the answer is not that of a Redrive server; check --server"))
+        };
+        timeout(ANSWER_TIMEOUT, opening).await.unwrap_or_else(|_| Err(late()))
     }
 
     /// Posts `body` to `path`.

@@ -6,6 +6,7 @@ pub(crate) mod config;
 pub(crate) mod connection;
 pub(crate) mod dependencies;
 pub(crate) mod doctor;
+pub(crate) mod events;
 pub(crate) mod idempotency;
 pub(crate) mod inbox;
 pub(crate) mod lint;

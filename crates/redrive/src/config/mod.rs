@@ -71,6 +71,8 @@ pub struct Config {
     pub log_format: LogFormat,
     /// Whether events are counted for `/metrics`.
     pub metrics: bool,
+    /// How many events are kept for `/events`; none if zero.
+    pub events: usize,
     /// The engine's own settings; those of its guards are made from `guards`.
     pub engine: redrive_engine::Options,
     /// What holds a lane back to protect its dependency.
@@ -169,6 +171,7 @@ impl Default for Config {
             log_level: "info".into(),
             log_format: LogFormat::Text,
             metrics: true,
+            events: redrive_server::live_events::DEFAULT_KEPT,
             engine: redrive_engine::Options::default(),
             guards: Guards::default(),
             transport: redrive_transport::Options::default(),

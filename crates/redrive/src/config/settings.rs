@@ -59,7 +59,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 const YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// Every setting, in the order in which people see them.
-pub static SETTINGS: [Setting; 61] = [
+pub static SETTINGS: [Setting; 62] = [
     Setting {
         key: "listen",
         variable: "REDRIVE_LISTEN",
@@ -144,6 +144,16 @@ pub static SETTINGS: [Setting; 61] = [
         repeats: false,
         read: |config, given| given.one_of(&ON_OR_OFF).map(|is_on| config.metrics = is_on),
         show: |config| text(name_of(&ON_OR_OFF, config.metrics)),
+    },
+    Setting {
+        key: "events",
+        variable: "REDRIVE_EVENTS",
+        flag: "events",
+        value_name: "N",
+        meaning: "how many of the last events are kept in memory for /events and `redrive events`; 0 turns events off",
+        repeats: false,
+        read: |config, given| given.count(0..=1_000_000).map(|count| config.events = count),
+        show: |config| count(config.events),
     },
     Setting {
         key: "schedule",

@@ -10,7 +10,7 @@ mod time;
 pub(crate) use redrive_core::duration::brief as duration;
 pub(crate) use style::{Colour, status_colour};
 pub(crate) use table::{Cell, Table, printable};
-pub(crate) use time::{moment, now_millis, precise_moment, today};
+pub(crate) use time::{moment, now_millis, precise_moment, timestamp, today};
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};

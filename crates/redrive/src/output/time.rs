@@ -30,6 +30,11 @@ pub(crate) fn precise_moment(millis: u64, now: u64) -> String {
     format!("{} ({})", rfc3339(millis, MILLISECONDS), relative(millis, now))
 }
 
+/// A moment to the millisecond, for lists in the order of time: `2026-01-31T12:00:00.123Z`.
+pub(crate) fn timestamp(millis: u64) -> String {
+    rfc3339(millis, MILLISECONDS)
+}
+
 /// A moment seen from now: `3m ago`, `in 12s`.
 fn relative(millis: u64, now: u64) -> String {
     if millis > now { format!("in {}", coarse(millis - now)) } else { format!("{} ago", coarse(now - millis)) }

@@ -30,7 +30,7 @@ use redrive_server::alerts::{self, Alerts};
 use redrive_server::metrics::{Metrics, SpanCounter, SpanCounts};
 use redrive_server::rest::HostName;
 use redrive_server::wire::Secrets;
-use redrive_server::{App, HealthWindows, rest};
+use redrive_server::{App, HealthWindows, LiveEvents, rest};
 use redrive_store::{Expected, Store};
 use redrive_traces::Traces;
 use redrive_transport::HttpTransport;
@@ -121,12 +121,8 @@ async fn bind(listen: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {
     Ok((listener, address))
 }
 
-async fn start_engine(
-    config: &Config,
-    store: Arc<dyn Store>,
-    transport: HttpTransport,
-    observers: &Observers,
-) -> anyhow::Result<Handle> {
+/// Starts the clock that the service works on.
+async fn start_clock(config: &Config, store: &dyn Store) -> anyhow::Result<Arc<CommonClock>> {
     let clock = SystemClock::start();
     if config.store == StoreKind::Sqlite {
         clock_record::check(
@@ -135,7 +131,16 @@ async fn start_engine(
             store.upkeep().newest_task().await.context("cannot read the store")?,
         );
     }
-    let clock = CommonClock::new(Arc::new(clock), &*store);
+    Ok(CommonClock::new(Arc::new(clock), store))
+}
+
+async fn start_engine(
+    config: &Config,
+    clock: Arc<CommonClock>,
+    store: Arc<dyn Store>,
+    transport: HttpTransport,
+    observers: &Observers,
+) -> anyhow::Result<Handle> {
     let entropy = Arc::new(ThreadEntropy);
     let known = redrive_blobs::Parts { store: store.clone(), clock: clock.clone(), entropy: entropy.clone() };
     let storage = blobs::open(config, known)?;
@@ -167,20 +172,26 @@ struct Observers {
     metrics: Arc<Metrics>,
     health: Arc<HealthWindows>,
     alerts: Arc<Alerts>,
+    live_events: Arc<LiveEvents>,
     traces: Option<Arc<Traces>>,
 }
 
 impl Observers {
-    fn new(config: &Config, traces: Option<Arc<Traces>>) -> Self {
+    fn new(config: &Config, clock: &Arc<CommonClock>, traces: Option<Arc<Traces>>) -> Self {
         let alerts = Alerts::new(config.alerts.clone());
-        Observers { metrics: Arc::default(), health: Arc::default(), alerts, traces }
+        let live_events = match config.events {
+            0 => LiveEvents::off(),
+            kept => LiveEvents::new(kept, clock.clone(), &ThreadEntropy),
+        };
+        Observers { metrics: Arc::default(), health: Arc::default(), alerts, live_events, traces }
     }
 
     fn sinks(&self, config: &Config) -> Vec<Arc<dyn Sink>> {
         let metrics = config.metrics.then(|| self.metrics.clone() as Arc<dyn Sink>);
         let traces = self.traces.clone().map(|traces| traces as Arc<dyn Sink>);
+        let live_events = self.live_events.is_on().then(|| self.live_events.clone() as Arc<dyn Sink>);
         let others: [Arc<dyn Sink>; 2] = [self.health.clone(), self.alerts.clone()];
-        metrics.into_iter().chain(traces).chain(others).collect()
+        metrics.into_iter().chain(traces).chain(live_events).chain(others).collect()
     }
 }
 
@@ -208,6 +219,7 @@ fn app(config: &Config, engine: Handle, observers: Observers) -> Arc<App> {
         health: observers.health,
         thresholds: config.alerts.thresholds(),
         alerts: observers.alerts,
+        live_events: observers.live_events,
         node: config.node.as_ref().map(ToString::to_string).unwrap_or_default(),
         propagators: config.engine.traces.propagators,
         span_counts: observers.traces.map(span_counter),
@@ -278,8 +290,9 @@ impl Service {
         config.engine.presence =
             Presence { version: env!("CARGO_PKG_VERSION").into(), address: host::reachable(address) };
         let export = Export::start(&config)?;
-        let observers = Observers::new(&config, export.as_ref().map(|export| export.traces.clone()));
-        let engine = start_engine(&config, store.clone(), transport, &observers).await?;
+        let clock = start_clock(&config, &*store).await?;
+        let observers = Observers::new(&config, &clock, export.as_ref().map(|export| export.traces.clone()));
+        let engine = start_engine(&config, clock, store.clone(), transport, &observers).await?;
         let app = app(&config, engine.clone(), observers);
         let notifier = tokio::spawn(alerts::run(app.clone()));
         let (stop_server, server) = start_server(&config, (listener, address), app.clone());

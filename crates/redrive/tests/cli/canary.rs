@@ -102,6 +102,9 @@ fn secrets_and_contents_are_in_no_log_metric_span_alert_or_error() {
     let metrics = scrape(&service, "text/plain");
     has_none(&metrics, "/metrics", &[&SECRETS[..], &CONTENTS].concat());
     has_none(&metrics, "/metrics", &["canary-key"]);
+    let events = service.run(&["events", "--json"]).with(0).stdout;
+    assert!(events.contains("dead-letter"), "{events}");
+    has_none(&events, "/events", &[&SECRETS[..], &CONTENTS, &["canary-key", "name@example.com"]].concat());
     let told = receiver.arrival();
     assert_eq!(told.header("authorization"), Some("Bearer canary-sink-authorization"));
     let ended = service.stop();

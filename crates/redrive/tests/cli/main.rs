@@ -12,6 +12,7 @@ mod completions;
 mod config;
 mod dependencies;
 mod doctor;
+mod events;
 mod help;
 mod https;
 mod idempotency;

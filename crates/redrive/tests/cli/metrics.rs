@@ -22,7 +22,7 @@ fn value(text: &str, series: &str) -> f64 {
 }
 
 /// The sum of all series of a metric whose labels contain `label`.
-fn sum(text: &str, metric: &str, label: &str) -> f64 {
+pub(crate) fn sum(text: &str, metric: &str, label: &str) -> f64 {
     let of_metric = text.lines().filter(|line| line.starts_with(&format!("{metric}{{")) && line.contains(label));
     of_metric.map(|line| line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap()).sum()
 }

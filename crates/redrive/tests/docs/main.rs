@@ -255,6 +255,19 @@ fn the_commands_of_traces_work() {
 }
 
 #[test]
+fn the_commands_of_events_show_an_attempt() {
+    let mut run = DocumentRun::new("docs/events.md");
+    run.setup("redrive serve");
+    let curl = run.run_until("curl");
+    let printed = run.run_block(&curl);
+    assert!(
+        printed.contains("event: attempt\ndata: {\"id\":\"") && printed.contains("connection-refused"),
+        "{printed}"
+    );
+    run.run_rest();
+}
+
+#[test]
 fn the_commands_of_operating_see_a_dependency_die_and_return() {
     let mut run = DocumentRun::new("docs/operating.md");
     // Long enough for the slowest machine.

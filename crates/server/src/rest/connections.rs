@@ -31,6 +31,12 @@ const NEW_CONNECTION_GRACE: Duration = Duration::from_secs(1);
 /// otherwise a caller that keeps connecting would leave the others no time to send a request.
 const MIN_STAY: Duration = Duration::from_millis(50);
 
+/// How long a stop waits for callers that read nothing of a stream that has no end of its own.
+const STREAM_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often a stop looks for such callers.
+const STREAM_LOOK: Duration = Duration::from_millis(100);
+
 /// The open connections.
 pub(super) struct Connections {
     most: usize,
@@ -157,8 +163,15 @@ impl Connections {
     #[expect(clippy::disallowed_methods, reason = "connections live on the machine's clock")]
     pub(super) async fn drain(mut self, within: Duration) {
         let all_ended = async {
-            while let Some(ended) = self.tasks.join_next().await {
-                log_panic(ended);
+            let mut looks = tokio::time::interval(STREAM_LOOK);
+            loop {
+                tokio::select! {
+                    ended = self.tasks.join_next() => match ended {
+                        Some(ended) => log_panic(ended),
+                        None => return,
+                    },
+                    _ = looks.tick() => close_ignored_streams(&self.open),
+                }
             }
         };
         if tokio::time::timeout(within, all_ended).await.is_err() {
@@ -189,6 +202,14 @@ impl Connections {
 
     fn note_count(&self) {
         self.count.store(self.open.len(), Ordering::Relaxed);
+    }
+}
+
+/// Closes the connections whose callers do not read the end of a stream: a stop does not wait for them.
+#[expect(clippy::disallowed_methods, reason = "connections are not simulated: their order does not matter")]
+fn close_ignored_streams(open: &HashMap<Id, OpenConnection>) {
+    for connection in open.values().filter(|connection| connection.peer.ignores_stream_for(STREAM_PATIENCE)) {
+        connection.task.abort();
     }
 }
 

@@ -13,6 +13,7 @@
 //! | `openapi`, `docs` | the route table, as `/openapi.json` and as the reference page |
 //! | `page` | a list's page, bounded in bytes |
 //! | `upload`, `response_body` | bodies that are received and sent piece by piece |
+//! | `event_stream` | events of this node, sent as they happen |
 //! | `request_body` | a request's body, and the unread rest of it when the request is refused |
 //! | `body`, `query`, `header_list` | the parts of a request |
 //! | `prefer`, `precondition`, `record_tag`, `idempotency_key` | the headers that change an operation |
@@ -28,6 +29,7 @@ mod body;
 mod call;
 mod connections;
 mod docs;
+mod event_stream;
 mod gate;
 mod header_list;
 mod host_name;

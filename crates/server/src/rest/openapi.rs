@@ -5,6 +5,7 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::transform::RecursiveTransform;
 use serde_json::{Map, Value, json};
 
+use super::event_stream;
 use super::problem::{Kind, kind};
 use super::route::{Answer, Content, Document, Group, Parameter, ParameterLocation, Route, SchemaOf, of};
 use super::routes::ROUTES;
@@ -103,6 +104,9 @@ fn response(answer: &Answer, route: &Route, schemas: &mut Schemas) -> Value {
         Content::Nothing => {}
         Content::Text => response["content"] = json!({ "text/plain": { "schema": { "type": "string" } } }),
         Content::Html => response["content"] = json!({ "text/html": { "schema": { "type": "string" } } }),
+        Content::Events => {
+            response["content"] = json!({ event_stream::CONTENT_TYPE: { "schema": { "type": "string" } } });
+        }
         Content::Bytes => response["content"] = json!({ "application/octet-stream": {} }),
         Content::Json(schema) => {
             let mut content = json!({ "schema": schemas.output(schema) });
@@ -129,7 +133,8 @@ fn refusal(kinds: &[&Kind], schemas: &mut Schemas) -> Value {
         "content": { "application/problem+json": { "schema": schemas.output(of::<Problem>) } },
         "x-problem-types": kinds.iter().map(|kind| kind.uri()).collect::<Vec<_>>(),
     });
-    if kinds.contains(&&kind::UNAVAILABLE) || kinds.contains(&&kind::IN_PROGRESS) {
+    let come_again = [&kind::UNAVAILABLE, &kind::IN_PROGRESS, &kind::TOO_MANY_READERS];
+    if come_again.iter().any(|kind| kinds.contains(kind)) {
         let header = json!({ "description": "Seconds to wait before trying again.", "schema": { "type": "string" } });
         response["headers"] = json!({ "Retry-After": header });
     }

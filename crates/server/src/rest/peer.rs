@@ -105,12 +105,20 @@ impl Peer {
 
     /// Whether the caller has read nothing of an answer for `limit`.
     pub(crate) fn reads_nothing_for(&self, limit: Duration) -> bool {
+        self.has_late_answer(limit, |_| true)
+    }
+
+    /// Whether the caller has read nothing for `limit` of an answer that has no end of its own.
+    pub(crate) fn ignores_stream_for(&self, limit: Duration) -> bool {
+        self.has_late_answer(limit, |exchange| exchange.is_endless.load(Ordering::Relaxed))
+    }
+
+    fn has_late_answer(&self, limit: Duration, counts: impl Fn(&Exchange) -> bool) -> bool {
         let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         let now = self.uptime.millis();
-        let is_late = |exchange: Arc<Exchange>| now.saturating_sub(exchange.taken_at.load(Ordering::Relaxed)) >= limit;
         // An exchange that ends here must not do so while the list is locked.
         let answers: Vec<_> = self.answers().iter().filter_map(Weak::upgrade).collect();
-        answers.into_iter().any(is_late)
+        answers.into_iter().any(|exchange| counts(&exchange) && exchange.is_late(now, limit))
     }
 
     /// Counts bytes that have arrived. Those of a body are counted where it is read.
@@ -150,8 +158,14 @@ pub(crate) struct Exchange {
     pub(crate) charge: Charge,
     peer: Arc<Peer>,
     is_handled: AtomicBool,
-    /// When the caller last read a part of the answer, by [`Uptime`].
+    /// When the caller last read a part of the answer, or was given one after it had read all, by [`Uptime`].
     taken_at: AtomicU64,
+    /// Pieces of the answer that the caller has not read yet.
+    unread: AtomicUsize,
+    /// Whether the caller waits for the next piece of the answer, which is not there yet.
+    is_producing: AtomicBool,
+    /// Whether the answer has no end of its own.
+    is_endless: AtomicBool,
 }
 
 impl Exchange {
@@ -161,7 +175,15 @@ impl Exchange {
         peer.exchanges.fetch_add(1, Ordering::Relaxed);
         peer.working.fetch_add(1, Ordering::Relaxed);
         let charge = Charge::new(peer.budget.clone());
-        Arc::new(Exchange { charge, peer, is_handled: AtomicBool::new(false), taken_at: AtomicU64::new(0) })
+        Arc::new(Exchange {
+            charge,
+            peer,
+            is_handled: AtomicBool::new(false),
+            taken_at: AtomicU64::new(0),
+            unread: AtomicUsize::new(0),
+            is_producing: AtomicBool::new(false),
+            is_endless: AtomicBool::new(false),
+        })
     }
 
     /// What its connection may be used for.
@@ -179,7 +201,7 @@ impl Exchange {
     /// The answer is ready: from now on the caller is expected to read it.
     pub(crate) fn answered(self: &Arc<Self>) {
         self.handled();
-        self.taken();
+        self.note_time();
         let mut answers = self.peer.answers();
         if answers.len() == answers.capacity() {
             answers.retain(|answer| answer.strong_count() > 0);
@@ -187,8 +209,42 @@ impl Exchange {
         answers.push(Arc::downgrade(self));
     }
 
-    /// The caller has read a part of the answer.
+    /// The answer has no end of its own: it ends when either side has enough.
+    pub(crate) fn has_no_end(&self) {
+        self.is_endless.store(true, Ordering::Relaxed);
+    }
+
+    /// A piece of the answer is there for the caller.
+    pub(crate) fn offered(&self) {
+        if self.unread.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.note_time();
+        }
+        if self.is_producing.swap(false, Ordering::Relaxed) {
+            self.peer.begins_to_wait();
+            self.peer.working.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The caller has read a piece of the answer.
     pub(crate) fn taken(&self) {
+        self.note_time();
+        self.unread.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The next piece of the answer is not there yet: the caller waits for the server.
+    pub(crate) fn produces(&self) {
+        if !self.is_producing.swap(true, Ordering::Relaxed) {
+            self.peer.working.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the caller has read nothing since `limit` milliseconds ago, although there was something to read.
+    fn is_late(&self, now: u64, limit: u64) -> bool {
+        let waits_for_server = self.is_producing.load(Ordering::Relaxed) && self.unread.load(Ordering::Relaxed) == 0;
+        !waits_for_server && now.saturating_sub(self.taken_at.load(Ordering::Relaxed)) >= limit
+    }
+
+    fn note_time(&self) {
         self.taken_at.store(self.peer.uptime.millis(), Ordering::Relaxed);
     }
 
@@ -203,6 +259,9 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         self.handled();
+        if *self.is_producing.get_mut() {
+            self.peer.working.fetch_sub(1, Ordering::Relaxed);
+        }
         self.peer.begins_to_wait();
         self.peer.exchanges.fetch_sub(1, Ordering::Relaxed);
     }
@@ -260,6 +319,7 @@ mod tests {
         exchange.answered();
         tokio::time::advance(limit - Duration::from_millis(1)).await;
         assert!(!peer.reads_nothing_for(limit));
+        exchange.offered();
         exchange.taken();
         tokio::time::advance(limit - Duration::from_millis(1)).await;
         assert!(!peer.reads_nothing_for(limit));
@@ -267,6 +327,36 @@ mod tests {
         assert!(peer.reads_nothing_for(limit));
         drop(exchange);
         assert!(!peer.reads_nothing_for(limit));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_that_has_read_all_there_is_is_not_late_and_the_server_has_its_turn() {
+        let (_, peer) = peer();
+        let limit = Duration::from_secs(30);
+        let exchange = Exchange::begin(peer.clone());
+        exchange.answered();
+        exchange.offered();
+        // Asked for more before the first piece was written.
+        exchange.produces();
+        exchange.produces();
+        assert_eq!(peer.activity(), Activity::Working);
+        tokio::time::advance(limit).await;
+        assert!(peer.reads_nothing_for(limit), "it has not read the first piece");
+        assert!(!peer.ignores_stream_for(limit), "its answer has an end");
+        exchange.has_no_end();
+        assert!(peer.ignores_stream_for(limit));
+        exchange.taken();
+        tokio::time::advance(limit * 9).await;
+        assert!(!peer.reads_nothing_for(limit), "there is nothing to read");
+        exchange.offered();
+        assert_eq!(peer.activity(), Activity::Transferring);
+        assert!(!peer.reads_nothing_for(limit), "it has just been given something");
+        tokio::time::advance(limit).await;
+        assert!(peer.reads_nothing_for(limit));
+        exchange.produces();
+        drop(exchange);
+        assert_eq!(peer.activity(), Activity::Idle);
+        assert_eq!(peer.working.load(Ordering::Relaxed), 0);
     }
 
     #[tokio::test]

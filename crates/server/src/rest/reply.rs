@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
+};
 use http::{Response, StatusCode};
 use redrive_engine::bodies::Pieces;
 use serde::Serialize;
 
+use super::event_stream;
 use super::memory::{ChargeMode, MemoryExhausted};
 use super::peer::Exchange;
 use super::problem::{self, Kind, Refusal, kind};
@@ -24,6 +27,9 @@ const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
 /// The longest `Retry-After` while an execution is under way, in seconds: most end long before their lease does.
 const LONGEST_RETRY_AFTER: u128 = 30;
 
+/// When to ask again for a place as a reader of events, in seconds.
+const READER_RETRY_AFTER: &str = "5";
+
 /// The bytes of an answer in pieces that are in memory at once: a piece, and what hyper buffers.
 const STREAMED: usize = 256 * 1024;
 
@@ -31,8 +37,8 @@ const STREAMED: usize = 256 * 1024;
 pub(crate) struct Reply {
     /// With the complete body, unless it comes in pieces.
     response: Response<Bytes>,
-    /// A body that comes in pieces, and how many bytes that are.
-    pieces: Option<(Pieces, u64)>,
+    /// A body that comes in pieces, and how many bytes that are if it is known.
+    pieces: Option<(Pieces, Option<u64>)>,
     /// The kind of problem, if it is one.
     pub(crate) kind: Option<&'static Kind>,
 }
@@ -73,7 +79,15 @@ impl Reply {
     /// Bytes that come piece by piece, `length` of them.
     pub(crate) fn pieces(pieces: Pieces, length: u64) -> Self {
         let reply = Reply::new(200, Some(BYTES), Bytes::new());
-        Reply { pieces: Some((pieces, length)), ..reply }
+        Reply { pieces: Some((pieces, Some(length))), ..reply }
+    }
+
+    /// Events that come piece by piece, until either side closes the connection.
+    pub(crate) fn events(pieces: Pieces) -> Self {
+        let reply = Reply::new(200, Some(HeaderValue::from_static(event_stream::CONTENT_TYPE)), Bytes::new());
+        // A proxy must neither keep events nor collect them before it passes them on.
+        let reply = reply.with(CACHE_CONTROL, "no-store").with(HeaderName::from_static("x-accel-buffering"), "no");
+        Reply { pieces: Some((pieces, None)), ..reply }
     }
 
     /// An answer without a body.
@@ -100,6 +114,9 @@ impl Reply {
         match refusal {
             Refusal::OperationError(OperationError::DependencyUnavailable { retry_in, .. }) => {
                 reply.with(RETRY_AFTER, seconds(*retry_in).to_string())
+            }
+            Refusal::OperationError(OperationError::TooManyReaders { .. }) => {
+                reply.with(RETRY_AFTER, READER_RETRY_AFTER)
             }
             Refusal::OperationError(OperationError::RecordInProgress { key, retry_in, .. }) => {
                 let reply = reply.with(RETRY_AFTER, seconds(*retry_in).min(LONGEST_RETRY_AFTER).to_string());
@@ -138,7 +155,8 @@ impl Reply {
     /// Counts the answer in place of its request.
     pub(crate) fn charge(&self, exchange: &Exchange, mode: ChargeMode) -> Result<(), MemoryExhausted> {
         let bytes = match &self.pieces {
-            Some((_, length)) => usize::try_from(*length).unwrap_or(usize::MAX).min(STREAMED),
+            Some((_, Some(length))) => usize::try_from(*length).unwrap_or(usize::MAX).min(STREAMED),
+            Some((_, None)) => STREAMED,
             None => self.response.body().len(),
         };
         exchange.charge.answer(bytes, mode)
@@ -147,14 +165,21 @@ impl Reply {
     /// The response to send. The answer to HEAD says how long the body would have been.
     pub(crate) fn into_response(mut self, is_head: bool, exchange: Arc<Exchange>) -> Response<ResponseBody> {
         if is_head {
-            let length = self.pieces.as_ref().map_or(self.response.body().len() as u64, |(_, length)| *length);
-            self.response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+            let whole = Some(self.response.body().len() as u64);
+            if let Some(length) = self.pieces.as_ref().map_or(whole, |(_, length)| *length) {
+                self.response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+            }
             *self.response.body_mut() = Bytes::new();
             self.pieces = None;
         }
         exchange.answered();
         match self.pieces {
-            Some((pieces, length)) => self.response.map(|_| ResponseBody::streamed(pieces, length, exchange)),
+            Some((pieces, length)) => {
+                if length.is_none() {
+                    exchange.has_no_end();
+                }
+                self.response.map(|_| ResponseBody::streamed(pieces, length, exchange))
+            }
             None => self.response.map(|bytes| ResponseBody::whole(bytes, exchange)),
         }
     }

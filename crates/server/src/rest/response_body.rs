@@ -5,7 +5,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -24,9 +24,9 @@ pub(crate) struct ResponseBody {
 
 enum Content {
     Whole(Bytes),
-    /// The rest of the current piece, the pieces to come, and the bytes of both. A failure closes the connection,
-    /// so that the caller does not take a part for the whole.
-    Streamed(Bytes, Pieces, u64),
+    /// The rest of the current piece, the pieces to come, and the bytes of both if that is known. A failure closes the
+    /// connection, so that the caller does not take a part for the whole.
+    Streamed(Bytes, Pieces, Option<u64>),
 }
 
 impl ResponseBody {
@@ -34,7 +34,7 @@ impl ResponseBody {
         ResponseBody { content: Content::Whole(bytes), exchange }
     }
 
-    pub(crate) fn streamed(pieces: Pieces, length: u64, exchange: Arc<Exchange>) -> Self {
+    pub(crate) fn streamed(pieces: Pieces, length: Option<u64>, exchange: Arc<Exchange>) -> Self {
         ResponseBody { content: Content::Streamed(Bytes::new(), pieces, length), exchange }
     }
 }
@@ -45,20 +45,27 @@ impl Body for ResponseBody {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let ResponseBody { content, exchange } = self.get_mut();
-        let taken = |bytes| Frame::data(Bytes::from_owner(Piece { bytes, exchange: exchange.clone() }));
+        let taken = |bytes| {
+            exchange.offered();
+            Frame::data(Bytes::from_owner(Piece { bytes, exchange: exchange.clone() }))
+        };
         match content {
             Content::Whole(left) if left.is_empty() => Poll::Ready(None),
             Content::Whole(left) => Poll::Ready(Some(Ok(taken(left.split_to(PIECE.min(left.len())))))),
             Content::Streamed(piece, pieces, left) => {
                 while piece.is_empty() {
-                    match ready!(pieces.as_mut().poll_next(cx)) {
+                    let Poll::Ready(next) = pieces.as_mut().poll_next(cx) else {
+                        exchange.produces();
+                        return Poll::Pending;
+                    };
+                    match next {
                         Some(Ok(next)) => *piece = next,
                         Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                         None => return Poll::Ready(None),
                     }
                 }
                 let part = piece.split_to(PIECE.min(piece.len()));
-                *left = left.saturating_sub(part.len() as u64);
+                *left = left.map(|left| left.saturating_sub(part.len() as u64));
                 Poll::Ready(Some(Ok(taken(part))))
             }
         }
@@ -67,15 +74,15 @@ impl Body for ResponseBody {
     fn is_end_stream(&self) -> bool {
         match &self.content {
             Content::Whole(left) => left.is_empty(),
-            Content::Streamed(_, _, left) => *left == 0,
+            Content::Streamed(_, _, left) => *left == Some(0),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(match &self.content {
-            Content::Whole(left) => left.len() as u64,
-            Content::Streamed(_, _, left) => *left,
-        })
+        match &self.content {
+            Content::Whole(left) => SizeHint::with_exact(left.len() as u64),
+            Content::Streamed(_, _, left) => left.map_or_else(SizeHint::default, SizeHint::with_exact),
+        }
     }
 }
 

@@ -136,6 +136,8 @@ pub(crate) enum Content {
     Text,
     Html,
     Bytes,
+    /// Server-sent events.
+    Events,
 }
 
 /// How the reference page shows the route being called, and what comes back.

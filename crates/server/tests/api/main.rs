@@ -10,6 +10,7 @@ mod batch;
 mod connections;
 mod dependencies;
 mod docs;
+mod events;
 mod failure_cases;
 mod gate;
 mod health_report;

@@ -137,6 +137,17 @@ impl Lines {
         panic!("no line with {part:?} came, but:\n{}", self.seen.join("\n"))
     }
 
+    /// The first line with `part` in it that has come and was not read yet, if there is one.
+    pub(crate) fn poll_for(&mut self, part: &str) -> Option<String> {
+        while let Ok(line) = self.lines.try_recv() {
+            self.seen.push(line.clone());
+            if line.contains(part) {
+                return Some(line);
+            }
+        }
+        None
+    }
+
     fn read_all(&mut self) {
         let until = Instant::now() + PATIENCE;
         while let Ok(line) = self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {

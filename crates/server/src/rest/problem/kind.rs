@@ -122,10 +122,14 @@ kinds! {
         "The service failed because of a fault of its own. Its log has the details.";
     NO_BODY_STORAGE = 501 "no-body-storage" "No storage for large bodies":
         "Large bodies are stored separately from tasks, and this service has no storage for them. Retrying does not help: start every node with `--blobs`, the same storage for each.";
+    EVENTS_OFF = 501 "events-off" "No events are kept":
+        "This node was started with `--events 0`: it keeps no events, so there is nothing to read or to follow. Start it with another number of events.";
     DEPENDENCY_UNAVAILABLE = 503 "dependency-unavailable" "The dependency is not called now":
         "The circuit breaker of the dependency is open, and the caller waits for the answer (`Prefer: wait`, with a policy of the context `sync` or `grpc`): the task would not be sent in time. Nothing was stored, and the idempotency key is not used up. Try again after `Retry-After`.";
     UNAVAILABLE = 503 "unavailable" "Service unavailable":
         "The service cannot serve this request now: its store or its object storage cannot be reached, it is stopping, or its memory for requests and answers is used up. A write may have taken effect nevertheless, because the store's answer can get lost. Try again after `Retry-After`; repeat submissions with the same idempotency key, which makes that safe.";
+    TOO_MANY_READERS = 503 "too-many-readers" "Too many readers of events":
+        "64 readers follow the events of this node, the most that are allowed at a time. Close one that is not needed any more, or try again after `Retry-After`.";
     STORAGE_FULL = 507 "storage-full" "No space left":
         "The store has no space left. Nothing was changed. Reads still work; writes work again once there is space.";
 }

@@ -63,6 +63,9 @@ fn kind_of_failure(failure: &OperationError) -> &'static Kind {
         OperationError::NoSuchSilence(_) => &kind::SILENCE_NOT_FOUND,
         OperationError::TooManySilences { .. } => &kind::TOO_MANY_SILENCES,
         OperationError::NoSuchSink { .. } => &kind::SINK_NOT_FOUND,
+        OperationError::EventsOff => &kind::EVENTS_OFF,
+        OperationError::FutureEvent { .. } => &kind::INVALID_PARAMETER,
+        OperationError::TooManyReaders { .. } => &kind::TOO_MANY_READERS,
         OperationError::BreakerOff => &kind::BREAKER_OFF,
         OperationError::TaskEnded { .. } => &kind::TASK_ENDED,
         OperationError::TaskInFlight(_) => &kind::TASK_IN_FLIGHT,
@@ -170,6 +173,7 @@ fn add_members(problem: &mut Problem, failure: &OperationError) {
             problem.lease_until = Some(lease_until.as_millis());
             problem.poll_url = record_path::of(key);
         }
+        OperationError::FutureEvent { .. } => problem.field = Some("after".into()),
         OperationError::RecordChanged => problem.field = Some("If-Match".into()),
         OperationError::KeysDiffer => problem.field = Some("idempotencyKey".into()),
         OperationError::UnknownPolicy { field, .. } | OperationError::UnknownBody { field, .. } => {

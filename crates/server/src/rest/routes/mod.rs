@@ -13,6 +13,7 @@ mod dependency_answer;
 mod docs;
 mod event_answer;
 mod fail_record;
+mod follow_events;
 mod get_dependency;
 mod get_policy;
 mod get_record;
@@ -60,7 +61,7 @@ mod test_sink;
 use super::route::Route;
 
 /// Every route, in the order of the reference.
-pub(crate) static ROUTES: [&Route; 52] = [
+pub(crate) static ROUTES: [&Route; 53] = [
     &submit_task::ROUTE,
     &submit_batch::ROUTE,
     &list_tasks::ROUTE,
@@ -104,6 +105,7 @@ pub(crate) static ROUTES: [&Route; 52] = [
     &remove_silence::ROUTE,
     &test_sink::ROUTE,
     &health_report::ROUTE,
+    &follow_events::ROUTE,
     &list_nodes::ROUTE,
     &health::LIVE,
     &health::READY,
@@ -167,6 +169,7 @@ mod tests {
             ("removeSilence", Operate),
             ("testSink", Operate),
             ("healthReport", Read),
+            ("followEvents", Read),
             ("listNodes", Administer),
             ("live", Public),
             ("ready", Public),

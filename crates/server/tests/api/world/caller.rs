@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request};
+use http::{HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
@@ -110,6 +111,13 @@ impl Connection {
     }
 
     pub(crate) async fn try_ask(&mut self, ask: Ask) -> Result<Answer, hyper::Error> {
+        let (parts, body) = self.begin(ask).await?.into_parts();
+        let body = body.collect().await?.to_bytes();
+        Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body })
+    }
+
+    /// Asks, and returns the answer with its body still to come.
+    pub(crate) async fn begin(&mut self, ask: Ask) -> Result<Response<Incoming>, hyper::Error> {
         let mut request = Request::new(Full::new(ask.body));
         *request.method_mut() = Method::from_bytes(ask.method.as_bytes()).unwrap();
         *request.uri_mut() = ask.path.parse().unwrap();
@@ -121,9 +129,6 @@ impl Connection {
             request.headers_mut().append(name, value.parse().unwrap());
         }
         self.0.ready().await?;
-        let response = self.0.send_request(request).await?;
-        let (parts, body) = response.into_parts();
-        let body = body.collect().await?.to_bytes();
-        Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body })
+        self.0.send_request(request).await
     }
 }

@@ -8,7 +8,7 @@ mod store;
 mod target;
 
 pub(crate) use caller::{Answer, Ask, Connection};
-pub(crate) use clock::ManualClock;
+pub(crate) use clock::{ManualClock, START};
 pub(crate) use entropy::Countable;
 pub(crate) use receiver::{RECEIVER, Received, Receiver};
 pub(crate) use store::{LostAnswer, TestStore};
@@ -27,11 +27,14 @@ use redrive_engine::{AlertRelay, CommonClock, Handle, Parts};
 use redrive_server::alerts::{self, Alerts};
 use redrive_server::metrics::Metrics;
 use redrive_server::wire::Secrets;
-use redrive_server::{App, HealthWindows, Limits, Standard, idempotency, rest};
+use redrive_server::{App, HealthWindows, Limits, LiveEvents, Standard, idempotency, live_events, rest};
 use redrive_store::Expected;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+
+/// The name of the process in the list of nodes.
+pub(crate) const NODE: &str = "node-1";
 
 /// A running service.
 pub(crate) struct World {
@@ -61,6 +64,8 @@ pub(crate) struct Setup {
     pub(crate) engine: redrive_engine::Options,
     /// The world before, whose store, clock and ids it goes on with.
     pub(crate) before: Option<Before>,
+    /// How many events it keeps; none if they are off.
+    pub(crate) events: Option<usize>,
     /// Whether it was told where to keep large bodies.
     pub(crate) keeps_bodies: bool,
     /// Whether other processes may use the store.
@@ -77,6 +82,7 @@ impl Default for Setup {
             alerts: alerts::Settings::default(),
             engine: redrive_engine::Options::default(),
             before: None,
+            events: Some(live_events::DEFAULT_KEPT),
             keeps_bodies: true,
             is_shared: false,
         }
@@ -142,7 +148,8 @@ impl World {
     }
 
     async fn build(setup: Setup, transport: Arc<dyn Transport>, target: Arc<ScriptedTarget>) -> World {
-        let Setup { limits, options, standard, idempotency, alerts, engine, before, keeps_bodies, is_shared } = setup;
+        let Setup { limits, options, standard, idempotency, alerts, engine, before, events, keeps_bodies, is_shared } =
+            setup;
         let Before { store, clock, entropy } = before.unwrap_or_else(|| {
             let clock = Arc::new(ManualClock::default());
             Before { store: TestStore::new(&clock, is_shared), clock, entropy: Arc::default() }
@@ -151,14 +158,19 @@ impl World {
         let bodies = Blobs::open(&Location::Memory, &Credentials::default(), known).unwrap();
         let (metrics, health) = (Arc::new(Metrics::default()), Arc::new(HealthWindows::default()));
         let alerts = Alerts::new(alerts);
+        let common_clock = CommonClock::new(clock.clone(), &*store);
+        let live_events = match events {
+            Some(kept) => LiveEvents::new(kept, common_clock.clone(), &*entropy),
+            None => LiveEvents::off(),
+        };
         let parts = Parts {
-            clock: CommonClock::new(clock.clone(), &*store),
+            clock: common_clock,
             entropy: entropy.clone(),
             spawner: Arc::new(TokioSpawner),
             store: store.clone(),
             transport,
             bodies: keeps_bodies.then(|| Arc::new(bodies) as Arc<dyn Bodies>),
-            sinks: vec![metrics.clone(), health.clone(), alerts.clone()],
+            sinks: vec![metrics.clone(), health.clone(), alerts.clone(), live_events.clone()],
             alert_relay: alerts.relays().then(|| alerts.clone() as Arc<dyn AlertRelay>),
         };
         let engine = redrive_engine::start(parts, engine).await.unwrap();
@@ -174,6 +186,8 @@ impl World {
             health,
             thresholds: alerts.settings().thresholds(),
             alerts,
+            live_events,
+            node: NODE.to_owned(),
             ..App::new(engine.clone())
         });
         let notifier = tokio::spawn(alerts::run(app.clone()));

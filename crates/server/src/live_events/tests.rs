@@ -1,0 +1,290 @@
+use std::time::Duration;
+
+use redrive_core::attempt::LastError;
+use redrive_core::guards::Gone;
+use redrive_core::guards::breaker::{Change, OpenedBy};
+use redrive_core::task::PolicyRef;
+use redrive_core::{
+    Attempt, Body, Dependency, ErrorType, IdempotencyKey, Lane, Outcome, PolicyId, Reason, Request, Status, Task,
+    TaskId, TenantId, Timestamp,
+};
+use redrive_engine::clock::Sleep;
+use redrive_engine::events::EndedBy;
+use redrive_store::{ClaimedTask, Lease, Next, Settlement, Token};
+
+use super::reader::BATCH;
+use super::*;
+
+const NOW: Timestamp = Timestamp::from_millis(1_000);
+
+struct StoppedClock;
+
+impl Clock for StoppedClock {
+    fn now(&self) -> Timestamp {
+        NOW
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn sleep(&self, _: Duration) -> Sleep {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// Always the same number.
+struct Constant(u64);
+
+impl Entropy for Constant {
+    fn bits(&self) -> u64 {
+        self.0
+    }
+}
+
+fn keeping(kept: usize) -> Arc<LiveEvents> {
+    LiveEvents::new(kept, Arc::new(StoppedClock), &Constant(7))
+}
+
+fn lane(tenant: &str, dependency: &str) -> Lane {
+    Lane { tenant: TenantId::try_new(tenant).unwrap(), dependency: Dependency::try_new(dependency).unwrap() }
+}
+
+/// A task whose second run has made two attempts.
+fn task(lane: Lane) -> Task {
+    Task {
+        id: TaskId::from_parts(1, 2),
+        lane,
+        idempotency_key: IdempotencyKey::try_new("key").unwrap(),
+        correlation_id: None,
+        trace_parent: None,
+        policy: PolicyRef { id: PolicyId::default_policy(), version: 1 },
+        status: Status::InFlight,
+        reason: None,
+        attempt_number: 5,
+        run: 2,
+        attempts_before: 3,
+        max_attempts: 3,
+        attempt_timeout: Duration::from_secs(30),
+        created_at: NOW,
+        run_started_at: NOW,
+        deadline_at: NOW,
+        next_attempt_at: None,
+        ended_at: None,
+        backoff: None,
+        dns_failures: 0,
+        cancel_requested: false,
+        last_error: None,
+    }
+}
+
+fn attempt() -> Attempt {
+    Attempt {
+        number: 5,
+        number_in_run: 2,
+        started_at: NOW,
+        duration: Some(Duration::from_millis(20)),
+        outcome: Outcome::Permanent,
+        response_status: Some(404),
+        error: Some(LastError { kind: ErrorType::HttpStatus, message: "a secret".into() }),
+        backoff: None,
+    }
+}
+
+fn settlement(attempt: Option<Attempt>, next: Next) -> Settlement {
+    let task = task(lane("acme", "a"));
+    Settlement { tenant: task.lane.tenant, id: task.id, token: Token(1), attempt, next, at: NOW }
+}
+
+/// What is kept of these events of the engine.
+fn kept(events: &[Event<'_>]) -> Vec<Happening> {
+    let live = keeping(100);
+    events.iter().for_each(|event| live.on(event));
+    let tenant = TenantId::try_new("acme").unwrap();
+    let mut reader = EventReader::open(&live, tenant, EventFilter::default(), StartAt::Past, false).unwrap();
+    reader.read().events.into_iter().map(|(_, event)| event.happening).collect()
+}
+
+#[test]
+fn an_end_is_told_once_with_the_reason_and_the_attempts_that_count() {
+    let task = task(lane("acme", "a"));
+    let claimed = ClaimedTask {
+        task: task.clone(),
+        request: Arc::new(Request {
+            method: "GET".into(),
+            target_url: "https://a.test/".into(),
+            headers: Vec::new(),
+            body: Body::default(),
+            overrides: None,
+            labels: Default::default(),
+        }),
+        lease: Lease { token: Token(1), since: NOW, until: NOW },
+    };
+    let end = |status, reason| Next::End { status, reason, answer: None };
+    let retry = Next::RetryAt { at: NOW, backoff: None, dns_failures: 0 };
+    let attempts = |number, in_run| AttemptNumbers { number, in_run, run: 2 };
+    for (settlement, status, reason, attempts, is_dead) in [
+        (settlement(Some(attempt()), end(Status::Succeeded, None)), Status::Succeeded, None, attempts(5, 2), false),
+        (
+            settlement(Some(attempt()), end(Status::Failed, Some(Reason::NotRetryable))),
+            Status::Failed,
+            Some(Reason::NotRetryable),
+            attempts(5, 2),
+            true,
+        ),
+        // The deadline passed before anything was sent.
+        (
+            settlement(None, end(Status::Exhausted, Some(Reason::Deadline))),
+            Status::Exhausted,
+            Some(Reason::Deadline),
+            attempts(4, 1),
+            true,
+        ),
+        // Cancelled while the attempt was under way.
+        (settlement(Some(attempt()), retry), Status::Cancelled, Some(Reason::Cancelled), attempts(5, 2), false),
+    ] {
+        let facts = EndFacts { status, reason, attempts };
+        let mut expected = vec![Happening::Ended(facts)];
+        expected.extend(is_dead.then_some(Happening::DeadLetter(facts)));
+        let events = [Event::Settled(&claimed, &settlement, status), Event::Ended(&task, status, EndedBy::Settlement)];
+        assert_eq!(kept(&events), expected, "{status:?}");
+    }
+    let overdue = Task { status: Status::Exhausted, reason: Some(Reason::Deadline), ..task };
+    let facts = EndFacts { status: Status::Exhausted, reason: overdue.reason, attempts: attempts(5, 2) };
+    let events = [Event::Ended(&overdue, Status::Exhausted, EndedBy::Deadline)];
+    assert_eq!(kept(&events), [Happening::Ended(facts), Happening::DeadLetter(facts)]);
+}
+
+#[test]
+fn what_is_not_an_end_is_told_as_it_is() {
+    let task = task(lane("acme", "a"));
+    let numbers = AttemptNumbers { number: 5, in_run: 2, run: 2 };
+    let facts = AttemptFacts {
+        numbers,
+        max_attempts: 3,
+        outcome: Outcome::Permanent,
+        error: Some(ErrorType::HttpStatus),
+        response_status: Some(404),
+        duration: Some(Duration::from_millis(20)),
+        backoff: None,
+    };
+    for (event, expected) in [
+        (Event::Accepted(&task), Some(Happening::Accepted { due_at: None })),
+        (Event::AttemptEnded(&task, &attempt()), Some(Happening::Attempt(facts))),
+        (Event::Retried(&task, NOW), Some(Happening::RetryScheduled { due_at: NOW })),
+        (Event::TakenOver(&task), Some(Happening::LeaseTakenOver(numbers))),
+        (
+            Event::Breaker(&task.lane, Change::Opened { until: NOW, why: OpenedBy::FailureRate }),
+            Some(Happening::BreakerOpened { until: NOW, why: OpenedBy::FailureRate }),
+        ),
+        (Event::Breaker(&task.lane, Change::Closed), Some(Happening::BreakerClosed)),
+        (Event::DependencyGone(&task, Gone::Answered), Some(Happening::DependencyGone(Gone::Answered))),
+        (Event::PausedOnGone(&task), Some(Happening::Paused)),
+        // The alert may be raised more than once; the end has told of it.
+        (Event::DeadLetter(&task), None),
+        (Event::LeaseLost(&task), None),
+    ] {
+        assert_eq!(kept(&[event]), expected.as_slice());
+    }
+}
+
+#[test]
+fn an_event_takes_as_much_memory_as_is_documented() {
+    assert!(size_of::<LiveEvent>() <= 144, "{}", size_of::<LiveEvent>());
+}
+
+/// A generator of random numbers (xorshift), so that a failure can be repeated.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % most
+    }
+}
+
+/// A reader, and what it should see: the model is the list of all events ever.
+struct Watched {
+    reader: EventReader,
+    /// All numbers up to this one were read or told to be missing.
+    accounted: u64,
+}
+
+impl Watched {
+    /// Reads a batch, and checks it against `all`, the dependencies of all events by their numbers.
+    fn check(&mut self, all: &[bool], kept: u64, seed: u64) {
+        let batch = self.reader.read();
+        let gone = (all.len() as u64).saturating_sub(kept);
+        let missed = batch.gap.map_or(0, |(_, gap)| gap.missed.unwrap());
+        assert_eq!(missed, gone.saturating_sub(self.accounted), "seed {seed}");
+        if let Some((id, _)) = batch.gap {
+            assert_eq!(id.number, self.accounted + missed, "seed {seed}: it resumes after what is missing");
+        }
+        let from = self.accounted + missed;
+        let to = self.reader.position().number;
+        let wanted: Vec<u64> = (from + 1..=to).filter(|number| all[*number as usize - 1]).collect();
+        let seen: Vec<u64> = batch.events.iter().map(|(id, _)| id.number).collect();
+        assert_eq!(seen, wanted, "seed {seed}");
+        assert!(seen.len() <= BATCH, "seed {seed}");
+        let is_all = to == all.len() as u64;
+        assert_eq!(batch.progress == Progress::CaughtUp, is_all, "seed {seed}");
+        assert!(is_all || to > from, "seed {seed}: it gets on");
+        self.accounted = to;
+    }
+}
+
+#[test]
+fn every_event_that_is_wanted_is_read_once_or_told_to_be_missing() {
+    let lanes = [lane("acme", "a"), lane("acme", "b"), lane("other", "a")];
+    for seed in 1..60 {
+        let mut random = Random(0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(seed));
+        let kept = 1 + random.below(400);
+        let live = keeping(kept as usize);
+        let open = |start| {
+            let filter = EventFilter { dependency: Some(lanes[0].dependency.clone()), ..EventFilter::default() };
+            EventReader::open(&live, lanes[0].tenant.clone(), filter, start, true).unwrap()
+        };
+        let mut all: Vec<bool> = Vec::new();
+        let mut readers = [0, 1].map(|_| Watched { reader: open(StartAt::Past), accounted: 0 });
+        for _ in 0..200 {
+            match random.below(4) {
+                0 => readers[random.below(2) as usize].check(&all, kept, seed),
+                1 => {
+                    // A reader loses its connection and comes back: what it missed is told at once.
+                    let watched = &mut readers[random.below(2) as usize];
+                    watched.reader = open(StartAt::After(watched.reader.position()));
+                    let gone = (all.len() as u64).saturating_sub(kept);
+                    if gone > watched.accounted {
+                        let (id, gap) = watched.reader.read().gap.unwrap();
+                        let expected = Gap { reason: GapReason::TooOld, missed: Some(gone - watched.accounted) };
+                        assert_eq!((id.number, gap), (gone, expected), "seed {seed}");
+                        watched.accounted = gone;
+                    }
+                }
+                _ => {
+                    for _ in 0..random.below(150) {
+                        let at = random.below(3) as usize;
+                        live.on(&Event::Accepted(&task(lanes[at].clone())));
+                        all.push(at == 0);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_does_not_follow_ends_with_the_newest_event_of_its_beginning() {
+    let live = keeping(10);
+    let accept = || live.on(&Event::Accepted(&task(lane("acme", "a"))));
+    accept();
+    let tenant = TenantId::try_new("acme").unwrap();
+    let mut reader = EventReader::open(&live, tenant, EventFilter::default(), StartAt::Past, false).unwrap();
+    accept();
+    let batch = reader.read();
+    assert_eq!((batch.events.len(), batch.progress), (1, Progress::Ended));
+    drop(reader);
+    assert_eq!(live.readers(), 0);
+}
