@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-use crate::targets::{answer, batch, cursor, headers, policy, retry_after, rows, submission, trace_context};
+use crate::targets::{answer, batch, cursor, event_id, headers, policy, retry_after, rows, submission, trace_context};
 
 /// One function that takes bytes from outside.
 pub struct Target {
@@ -30,6 +30,7 @@ pub static TARGETS: &[Target] = &[
     retry_after::TARGET,
     policy::TARGET,
     cursor::TARGET,
+    event_id::TARGET,
     rows::TARGET,
     answer::TARGET,
     trace_context::TARGET,

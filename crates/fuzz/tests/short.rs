@@ -47,6 +47,11 @@ fn cursors_keep_their_properties() {
 }
 
 #[test]
+fn ids_of_events_keep_their_properties() {
+    every_property_holds("event-id", 50_000);
+}
+
+#[test]
 fn rows_keep_their_properties() {
     every_property_holds("rows", 40);
 }

@@ -3,6 +3,7 @@
 pub(crate) mod answer;
 pub(crate) mod batch;
 pub(crate) mod cursor;
+pub(crate) mod event_id;
 pub(crate) mod headers;
 pub(crate) mod json;
 pub(crate) mod policy;

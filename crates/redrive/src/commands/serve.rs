@@ -11,7 +11,7 @@ Examples:
   redrive serve --listen 127.0.0.1:0 --store memory   # on any free port, without a disk
   redrive serve --config redrive.toml                 # see `redrive config --example`
   REDRIVE_LOG_FORMAT=json redrive serve
-  OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 redrive serve   # with traces; see docs/traces.md
+  OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 redrive serve   # with traces
 
 Signals:
   SIGINT and SIGTERM stop it: no new attempt starts, attempts in progress may finish within the

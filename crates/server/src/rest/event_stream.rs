@@ -38,7 +38,8 @@ const EVENT_BYTES: usize = 512;
 
 /// The events of `reader`, until the server stops.
 pub(crate) fn pieces(reader: EventReader, node: &str, shutdown: ShutdownSignal) -> Pieces {
-    let stream = EventStream { reader, node: node.to_owned(), shutdown, state: State::Opening, read_at: None };
+    let state = State::Opening;
+    let stream = EventStream { reader, node: node.to_owned(), shutdown, state, read_next_at: None };
     Box::pin(futures_util::stream::unfold(stream, |mut stream| async {
         let piece = stream.next().await?;
         Some((Ok(piece), stream))
@@ -50,8 +51,8 @@ struct EventStream {
     node: String,
     shutdown: ShutdownSignal,
     state: State,
-    /// When the last events were read.
-    read_at: Option<Instant>,
+    /// When to read again, if everything was read: not before this, and once there is an event.
+    read_next_at: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,16 +75,7 @@ impl EventStream {
         }
         let heartbeat_at = Instant::now() + HEARTBEAT;
         loop {
-            let batch = self.reader.read();
-            self.read_at = Some(Instant::now());
-            if batch.progress == Progress::Ended {
-                return Some(self.last_piece(&batch));
-            }
-            let piece = self.written(&batch);
-            if !piece.is_empty() {
-                return Some(Bytes::from(piece));
-            }
-            match self.pause(batch.progress, heartbeat_at).await {
+            match self.pause(heartbeat_at).await {
                 Pause::Over => {}
                 Pause::HeartbeatDue => {
                     return Some(Bytes::from(format!(": heartbeat\nid: {}\n\n", self.reader.position())));
@@ -93,6 +85,15 @@ impl EventStream {
                     let batch = self.reader.read();
                     return Some(self.last_piece(&batch));
                 }
+            }
+            let batch = self.reader.read();
+            self.read_next_at = (batch.progress == Progress::CaughtUp).then(|| Instant::now() + PACE);
+            if batch.progress == Progress::Ended {
+                return Some(self.last_piece(&batch));
+            }
+            let piece = self.written(&batch);
+            if !piece.is_empty() {
+                return Some(Bytes::from(piece));
             }
         }
     }
@@ -107,15 +108,15 @@ impl EventStream {
 
     /// Waits for the next event, unless there are more already.
     #[expect(clippy::disallowed_methods, reason = "connections live on the machine's clock")]
-    async fn pause(&self, progress: Progress, heartbeat_at: Instant) -> Pause {
-        let paced = self.read_at.map_or_else(Instant::now, |read_at| read_at + PACE);
+    async fn pause(&self, heartbeat_at: Instant) -> Pause {
         let news = async {
-            if progress == Progress::CaughtUp {
-                tokio::time::sleep_until(paced).await;
-                self.reader.wait().await;
-            } else {
+            match self.read_next_at {
+                Some(at) => {
+                    tokio::time::sleep_until(at).await;
+                    self.reader.wait().await;
+                }
                 // Other connections have their turn.
-                tokio::task::yield_now().await;
+                None => tokio::task::yield_now().await,
             }
         };
         tokio::select! {

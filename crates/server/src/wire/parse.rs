@@ -46,7 +46,7 @@ fn explain<'de, T: Deserialize<'de>>(bytes: &'de [u8], error: serde_json::Error)
     if let Err(syntax) = serde_json::from_slice::<serde::de::IgnoredAny>(bytes) {
         return Malformed::Syntax(syntax.to_string());
     }
-    let message = without_position(error.to_string());
+    let message = without_text(without_position(error.to_string()));
     let field = named_field(&path, &message).map(excerpt::name);
     Malformed::Shape { field, message: excerpt::sentence(message) }
 }
@@ -56,6 +56,15 @@ fn without_position(message: String) -> String {
     match message.rfind(" at line ") {
         Some(end) => message[..end].to_owned(),
         None => message,
+    }
+}
+
+/// serde_json shows a text that has the wrong type. It may be a secret or a body in the wrong place, and errors are logged.
+fn without_text(message: String) -> String {
+    const TEXT: &str = "invalid type: string ";
+    match (message.starts_with(TEXT), message.rfind(", expected ")) {
+        (true, Some(end)) => format!("invalid type: a text{}", &message[end..]),
+        _ => message,
     }
 }
 

@@ -132,6 +132,19 @@ mod tests {
     }
 
     #[test]
+    fn a_text_in_the_wrong_place_is_not_repeated() {
+        for document in [
+            r#"{"targetUrl":"x","delayMs":"s3cret"}"#,
+            r#"{"targetUrl":"x","headers":"Bearer s3cret"}"#,
+            r#"{"targetUrl":"x","labels":"s3cret, expected nothing"}"#,
+            r#"{"targetUrl":"x","policy":{"maxAttempts":"s3cret"}}"#,
+        ] {
+            let malformed = parse::<Submission<'_>>(document.as_bytes()).unwrap_err().to_string();
+            assert!(!malformed.contains("s3cret") && malformed.contains("expected"), "{malformed}");
+        }
+    }
+
+    #[test]
     fn what_is_no_json_is_a_syntax_error_even_behind_a_wrong_type() {
         for document in ["", "{", r#"{"targetUrl":"x"} trailing"#, r#"{"targetUrl":5,}"#, "\u{1}"] {
             assert!(matches!(parse::<Submission<'_>>(document.as_bytes()), Err(Malformed::Syntax(_))), "{document:?}");
