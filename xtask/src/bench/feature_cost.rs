@@ -21,8 +21,12 @@ pub enum Feature {
     Guards,
     /// The counts for `/metrics`, with a scrape every second, the events for `/events`, and the log.
     Observability,
+    /// A scrape of `/metrics` every second.
+    Scrapes,
     /// Spans of all tasks, exported to a receiver on loopback that accepts everything.
     Traces,
+    /// This build, compared with another program.
+    Build,
 }
 
 impl Feature {
@@ -31,7 +35,9 @@ impl Feature {
         match self {
             Feature::Guards => "guards",
             Feature::Observability => "metrics, events and log",
+            Feature::Scrapes => "scrapes",
             Feature::Traces => "traces",
+            Feature::Build => "this build",
         }
     }
 
@@ -40,8 +46,8 @@ impl Feature {
         match self {
             Feature::Guards => &["--budget", "off", "--breaker", "off", "--concurrency", "fixed"],
             Feature::Observability => &["--metrics", "off", "--events", "0", "--log-level", "error"],
-            // They are off unless a receiver is configured.
-            Feature::Traces => &[],
+            // Scrapes come from outside, traces are off unless a receiver is configured, and the other program has the same arguments.
+            Feature::Scrapes | Feature::Traces | Feature::Build => &[],
         }
     }
 }
@@ -82,12 +88,15 @@ impl Switch {
 
     /// Does something while services are started with or without the feature.
     pub fn apply<T>(self, feature: Feature, world: &mut World, run: impl FnOnce(&World) -> Result<T>) -> Result<T> {
-        let kept = world.serve_arguments.clone();
+        let kept = (world.serve_arguments.clone(), world.redrive.clone());
         if self == Switch::Off {
             world.serve_arguments.extend(feature.off().iter().map(|&word| word.to_owned()));
+            if let (Feature::Build, Some(other)) = (feature, &world.other_binary) {
+                world.redrive = other.clone();
+            }
         }
         let done = run(world);
-        world.serve_arguments = kept;
+        (world.serve_arguments, world.redrive) = kept;
         done
     }
 }
@@ -176,7 +185,7 @@ fn measure_once(
     load: &Load,
 ) -> Result<pipeline::Round> {
     let service = world.start(variant)?;
-    let is_scraped = feature == Feature::Observability && switch == Switch::On;
+    let is_scraped = matches!(feature, Feature::Observability | Feature::Scrapes) && switch == Switch::On;
     let scraper = service.addresses().first().filter(|_| is_scraped).map(|address| Scraper::start(*address));
     let round = pipeline::measure(world, variant, &service, load)?;
     scraper.map(Scraper::stop).transpose()?;

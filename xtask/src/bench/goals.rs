@@ -67,6 +67,18 @@ fn pipeline(results: &Results) -> Vec<Goal> {
             |_| true,
         ),
         goal(
+            "pipeline: scraped every second / not scraped, tasks/s",
+            "≥ 0.99",
+            ratio_of(Feature::Scrapes, results).map(|ratio| (ratio, format!("{ratio:.3}"))),
+            at_least(0.99),
+        ),
+        goal(
+            "pipeline: this build / another one, tasks/s",
+            "≥ 0.98",
+            ratio_of(Feature::Build, results).map(|ratio| (ratio, format!("{ratio:.3}"))),
+            at_least(0.98),
+        ),
+        goal(
             "a scrape after 10,000 dependencies, MB",
             "≤ 2",
             results.scrapes.as_ref().map(|scrapes| scrapes.bytes as f64 / 1e6).map(|size| (size, format!("{size:.2}"))),

@@ -77,6 +77,7 @@ fn measure(world: &mut World, options: &Options) -> Result<Results> {
     let mut results = Results::new(machine::Machine::measure(&world.dir)?);
     results.has_redis = world.redis.is_some();
     if let Some(feature) = options.compared_feature() {
+        world.other_binary.clone_from(&options.compare_binary);
         results.feature_cost = Some(feature_cost::measure(feature, world, options.variant(), &load, options.rounds)?);
     } else if !options.skip_pipeline {
         measure_pipelines(world, options, &mut results)?;

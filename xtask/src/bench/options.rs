@@ -1,5 +1,6 @@
 //! The options of `cargo xtask bench`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -59,6 +60,12 @@ pub struct Options {
     /// Of the pipelines, measure only the one of the chosen store, with traces exported to a receiver on loopback and without
     #[arg(long, conflicts_with_all = ["skip_pipeline", "only_due_to_wire", "compare_guards", "compare_metrics"])]
     pub compare_traces: bool,
+    /// Of the pipelines, measure only the one of the chosen store, with metrics scraped every second and not scraped
+    #[arg(long, conflicts_with_all = ["skip_pipeline", "only_due_to_wire", "compare_guards", "compare_metrics", "compare_traces"])]
+    pub compare_scrapes: bool,
+    /// Of the pipelines, measure only the one of the chosen store, with this build and with another `redrive`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["skip_pipeline", "only_due_to_wire", "compare_guards", "compare_metrics", "compare_traces", "compare_scrapes"])]
+    pub compare_binary: Option<PathBuf>,
     /// Skip the ceiling, the pipelines and due-to-wire
     #[arg(long)]
     pub skip_pipeline: bool,
@@ -173,7 +180,9 @@ impl Options {
     pub fn compared_feature(&self) -> Option<Feature> {
         let metrics = self.compare_metrics.then_some(Feature::Observability);
         let traces = self.compare_traces.then_some(Feature::Traces);
-        self.compare_guards.then_some(Feature::Guards).or(metrics).or(traces)
+        let scrapes = self.compare_scrapes.then_some(Feature::Scrapes);
+        let build = self.compare_binary.is_some().then_some(Feature::Build);
+        self.compare_guards.then_some(Feature::Guards).or(metrics).or(traces).or(scrapes).or(build)
     }
 
     /// One node over the chosen store.

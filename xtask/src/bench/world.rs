@@ -68,6 +68,8 @@ pub struct Setup {
 pub struct World {
     /// The binary of the service.
     pub redrive: PathBuf,
+    /// Another program, which it is compared with.
+    pub other_binary: Option<PathBuf>,
     /// Further arguments for `redrive serve`.
     pub serve_arguments: Vec<String>,
     /// Environment variables for it.
@@ -98,7 +100,7 @@ impl World {
             .then(|| Postgres::start_with(PostgresOptions { fsync: true, settings: &SETTINGS, files: &[] }));
         let redis = setup.schedule.map(|_| Redis::start());
         let (serve_arguments, variables) = (setup.serve_arguments, Vec::new());
-        Ok(World { redrive, serve_arguments, variables, dir, deliveries, target, postgres, redis })
+        Ok(World { redrive, other_binary: None, serve_arguments, variables, dir, deliveries, target, postgres, redis })
     }
 
     /// The CPU time that the database has used so far, if `variant` has one.
