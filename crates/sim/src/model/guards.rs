@@ -62,6 +62,9 @@ struct Breaker {
     open: Option<Open>,
     /// After a restart the engine may know less than the model, until this many successes in a row have been seen.
     uncertain: u32,
+    /// Whether the engine may count outcomes of attempts that began before `since`: it is known only after the model saw the
+    /// breaker close.
+    may_count_earlier: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -199,16 +202,19 @@ impl Breaker {
         }
         if began < self.since {
             // After a restart the engine may have counted it.
-            if health == Health::Well {
-                self.failures_in_a_row = 0;
+            match health {
+                Health::Well => self.failures_in_a_row = 0,
+                Health::Strained | Health::Failing if self.may_count_earlier => self.is_uncertain(settings, now),
+                Health::Strained | Health::Failing => {}
             }
             return;
         }
         if self.uncertain > 0 {
             match health {
-                Health::Well => self.uncertain -= 1,
+                // If it was open it has closed by now: outcomes of attempts that began before do not count.
+                Health::Well => (self.uncertain, self.since) = (self.uncertain - 1, now),
                 // It may have opened: outcomes of attempts that are on the wire would then not count.
-                Health::Strained | Health::Failing => (self.uncertain, self.since) = (settings.probes + 1, now),
+                Health::Strained | Health::Failing => self.is_uncertain(settings, now),
             }
             return;
         }
@@ -220,6 +226,11 @@ impl Breaker {
         if self.failures_in_a_row >= settings.failures_in_a_row {
             self.opens(settings, now);
         }
+    }
+
+    /// It may have opened, or not.
+    fn is_uncertain(&mut self, settings: &guards::breaker::Settings, now: Moment) {
+        *self = Breaker { since: now, uncertain: settings.probes + 1, may_count_earlier: true, ..Breaker::default() };
     }
 
     fn opens(&mut self, settings: &guards::breaker::Settings, now: Moment) {
@@ -238,6 +249,6 @@ impl Breaker {
             open.succeeded = 0;
             return;
         }
-        *self = Breaker { since: now, uncertain: probes + 1, ..Breaker::default() };
+        *self = Breaker { since: now, uncertain: probes + 1, may_count_earlier: true, ..Breaker::default() };
     }
 }
