@@ -9,7 +9,7 @@
 //! are written at once. That runs beside the next batches, and so does finding out whether a batch was committed when its
 //! answer was lost. So other calls are not delayed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream;
 use redrive_core::idempotency::RecordKey;
-use redrive_store::{Error, Liveness};
+use redrive_store::{CommitCounter, Error, Liveness};
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -93,6 +93,8 @@ pub(crate) trait Work: Send + Sync + 'static {
 pub(crate) struct Pools {
     pub(crate) batches: Pool,
     pub(crate) repeats: Pool,
+    /// Counts the transactions that both have committed.
+    pub(crate) commits: Arc<CommitCounter>,
 }
 
 impl Pools {
@@ -176,11 +178,11 @@ async fn write_until_closed<W: Work>(pools: Pools, incoming: Arc<Mutex<mpsc::Rec
         if calls.is_empty() {
             break;
         }
-        if let Some(left) = write(&pools.batches, &*work, calls).await {
+        if let Some(left) = write(&pools, &*work, calls).await {
             while repeats.len() >= REPEATS_AT_ONCE {
                 repeats.join_next().await;
             }
-            repeats.spawn(left.repeat_until_answered(pools.repeats.clone(), work.clone()));
+            repeats.spawn(left.repeat_until_answered(pools.clone(), work.clone()));
         }
         while repeats.try_join_next().is_some() {}
     }
@@ -225,13 +227,16 @@ enum Unanswered<W: Work> {
 }
 
 /// Writes a batch and answers its calls. Returns those whose repetition would delay the next batch.
-async fn write<W: Work>(pool: &Pool, work: &W, calls: Vec<Call<W>>) -> Option<Unanswered<W>> {
+async fn write<W: Work>(pools: &Pools, work: &W, calls: Vec<Call<W>>) -> Option<Unanswered<W>> {
     let outcome = {
         let items: Vec<&W::Item> = calls.iter().flat_map(|call| &call.items).collect();
-        call!(*pool, |connection| work.run(connection, &items, Locks::Skip))
+        call!(pools.batches, |connection| timed(work.run(connection, &items, Locks::Skip)))
     };
     match outcome {
-        Ok(answers) => answer_decided(calls, answers).map(Unanswered::Held),
+        Ok((answers, took)) => {
+            count_decided(&pools.commits, &calls, &answers, took);
+            answer_decided(calls, answers).map(Unanswered::Held)
+        }
         Err(failure) if failure.is_refusal() && (failure.is_lock_timeout() || units(&calls).len() > 1) => {
             tracing::debug!(%failure, calls = calls.len(), doing = W::DOING, "refused together, trying each alone");
             Some(Unanswered::Refused(calls))
@@ -244,6 +249,27 @@ async fn write<W: Work>(pool: &Pool, work: &W, calls: Vec<Call<W>>) -> Option<Un
             answer_all(calls, Err(failure));
             None
         }
+    }
+}
+
+/// The result of a transaction that was committed, and how long it took with its commit.
+async fn timed<T>(transaction: impl Future<Output = Result<T, PostgresError>>) -> Result<(T, Duration), PostgresError> {
+    let began = Instant::now();
+    let result = transaction.await?;
+    Ok((result, began.elapsed()))
+}
+
+/// Counts a commit with the calls of which it decided at least one item. A commit that left all items is not counted.
+fn count_decided<W: Work>(commits: &CommitCounter, calls: &[Call<W>], answers: &[Option<W::Answer>], took: Duration) {
+    let mut rest = answers;
+    let decided = calls.iter().filter(|call| {
+        let (own, others) = rest.split_at(call.items.len().min(rest.len()));
+        rest = others;
+        own.iter().any(Option::is_some)
+    });
+    match decided.count() {
+        0 => {}
+        decided => commits.count(took, decided),
     }
 }
 
@@ -281,7 +307,7 @@ fn units<W: Work>(calls: &[Call<W>]) -> Vec<Vec<(usize, usize)>> {
 }
 
 impl<W: Work> Unanswered<W> {
-    async fn repeat_until_answered(self, pool: Pool, work: Arc<W>) {
+    async fn repeat_until_answered(self, pools: Pools, work: Arc<W>) {
         let undecided = |calls: Vec<Call<W>>| {
             let none = |call: &Call<W>| call.items.iter().map(|_| None).collect();
             calls.into_iter().map(|call| (none(&call), call)).map(|(none, call)| (call, none)).collect()
@@ -292,8 +318,8 @@ impl<W: Work> Unanswered<W> {
             Unanswered::InDoubt(calls) => {
                 let outcome = {
                     let items: Vec<&W::Item> = calls.iter().flat_map(|call| &call.items).collect();
-                    let is_alone = units(&calls).len() == 1;
-                    run_until_known(&pool, &*work, &items, Doubt { is_in_doubt: true, is_alone }).await
+                    let doubt = Doubt { is_in_doubt: true, is_alone: units(&calls).len() == 1 };
+                    run_until_known(&pools, &*work, &items, calls.len(), doubt).await
                 };
                 match outcome {
                     Err(failure) if failure.is_refusal() && units(&calls).len() > 1 => (undecided(calls), true),
@@ -301,12 +327,12 @@ impl<W: Work> Unanswered<W> {
                 }
             }
         };
-        try_each_alone(&pool, &*work, calls, is_in_doubt).await;
+        try_each_alone(&pools, &*work, calls, is_in_doubt).await;
     }
 }
 
 /// Runs the items that have no answer, those of each unit together, and answers each call when its last item has an answer.
-async fn try_each_alone<W: Work>(pool: &Pool, work: &W, calls: Vec<Undecided<W>>, is_in_doubt: bool) {
+async fn try_each_alone<W: Work>(pools: &Pools, work: &W, calls: Vec<Undecided<W>>, is_in_doubt: bool) {
     let (calls, mut decided): (Vec<Call<W>>, Vec<_>) = calls.into_iter().unzip();
     let mut alone = units(&calls);
     for unit in &mut alone {
@@ -318,7 +344,8 @@ async fn try_each_alone<W: Work>(pool: &Pool, work: &W, calls: Vec<Undecided<W>>
     let items = &items;
     let runs = alone.into_iter().map(|unit| async move {
         let own: Vec<&W::Item> = unit.iter().map(|(call, at)| &items[*call][*at]).collect();
-        let outcome = run_until_known(pool, work, &own, Doubt { is_in_doubt, is_alone: true }).await;
+        let calls = unit.iter().map(|(call, _)| call).collect::<BTreeSet<_>>().len();
+        let outcome = run_until_known(pools, work, &own, calls, Doubt { is_in_doubt, is_alone: true }).await;
         (unit, outcome.map_err(|failure| failure.into_error(W::DOING)))
     });
     let mut runs = stream::iter(runs).buffer_unordered(ALONE);
@@ -349,19 +376,21 @@ struct Doubt {
     is_alone: bool,
 }
 
-/// Runs the items. If the outcome is unknown, runs them again until it is known: what the first run did is found by the
+/// Runs the items, which belong to this many calls. If the outcome is unknown, runs them again until it is known: what the first run did is found by the
 /// ids. A single call that could not get a lock has written nothing, and is retried for [`LOCKED_FOR`].
 async fn run_until_known<W: Work>(
-    pool: &Pool,
+    pools: &Pools,
     work: &W,
     items: &[&W::Item],
+    calls: usize,
     Doubt { mut is_in_doubt, is_alone }: Doubt,
 ) -> Result<Vec<W::Answer>, PostgresError> {
     let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
     loop {
-        let failure = match call!(*pool, |connection| work.run(connection, items, Locks::Wait)) {
+        let failure = match call!(pools.repeats, |connection| timed(work.run(connection, items, Locks::Wait))) {
             Err(failure) => failure,
-            Ok(answers) => {
+            Ok((answers, took)) => {
+                pools.commits.count(took, calls);
                 let left = || PostgresError::corrupt("a batch", "an item has no answer");
                 return answers.into_iter().collect::<Option<Vec<_>>>().ok_or_else(left);
             }

@@ -395,6 +395,10 @@ impl Health for PostgresStore {
             .map_err(|failure| failure.into_error("finding what is set aside"))
     }
 
+    fn commits(&self) -> Option<CommitCounts> {
+        Some(self.pools.commits.counts())
+    }
+
     async fn died(&self) -> &'static str {
         self.liveness.died().await
     }

@@ -1,5 +1,6 @@
 //! Opening the store, and migrating its schema by hand.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_store::Error;
@@ -79,7 +80,11 @@ fn ways(options: &Options) -> Result<Connections, OpenError> {
     Ok(Connections {
         pool: pool(shares.others, in_order)?,
         loop_pool: pool(shares.loops, in_order)?,
-        writers: Pools { batches: pool(shares.batches, by_key)?, repeats: pool(shares.repeats, by_key)? },
+        writers: Pools {
+            batches: pool(shares.batches, by_key)?,
+            repeats: pool(shares.repeats, by_key)?,
+            commits: Arc::default(),
+        },
         listen: match (&options.listen_url, options.is_pooled) {
             (Some(url), _) => {
                 Some(read(&Options { is_pooled: false, ..options.clone() }, url, in_order)?.for_writing())

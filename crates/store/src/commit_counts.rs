@@ -10,9 +10,9 @@ const SECONDS: [f64; 14] =
 /// Upper bounds of calls per commit.
 const CALLS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1_024.0];
 
-/// Counts commits as they end. One thread writes, any may read.
+/// Counts commits as they end, from any thread.
 #[derive(Debug, Default)]
-pub(crate) struct CommitCounter {
+pub struct CommitCounter {
     /// By upper bound; the last one counts what lies above.
     seconds: [AtomicU64; SECONDS.len() + 1],
     nanos: AtomicU64,
@@ -39,7 +39,8 @@ pub struct CommitHistogram {
 }
 
 impl CommitCounter {
-    pub(crate) fn count(&self, took: Duration, calls: usize) {
+    /// Counts a commit that made this many calls durable.
+    pub fn count(&self, took: Duration, calls: usize) {
         let calls = calls as u64;
         add(&self.seconds, &SECONDS, took.as_secs_f64());
         self.nanos.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -47,7 +48,8 @@ impl CommitCounter {
         self.calls_in_all.fetch_add(calls, Ordering::Relaxed);
     }
 
-    pub(crate) fn counts(&self) -> CommitCounts {
+    /// The commits so far.
+    pub fn counts(&self) -> CommitCounts {
         let nanos = self.nanos.load(Ordering::Relaxed) as f64;
         CommitCounts {
             seconds: CommitHistogram { buckets: read(&self.seconds, &SECONDS), sum: nanos / 1e9 },

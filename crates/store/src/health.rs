@@ -21,7 +21,7 @@ pub trait Health: Send + Sync {
         Ok(SetAside::default())
     }
 
-    /// How long commits took and how many calls each held, if this store commits in one place.
+    /// How long the commits of batches took and how many calls each held, if this store writes in batches.
     fn commits(&self) -> Option<CommitCounts> {
         None
     }

@@ -35,7 +35,7 @@ mod upkeep;
 
 pub use blob_storage_id::{BlobStorageId, InvalidBlobStorageId};
 pub use blobs::*;
-pub use commit_counts::{CommitCounts, CommitHistogram};
+pub use commit_counts::{CommitCounter, CommitCounts, CommitHistogram};
 pub use departed_nodes::DepartedNodes;
 pub use error::Error;
 pub use guard_states::*;

@@ -84,9 +84,9 @@ metrics! {
     }
     "Store and service" {
         COMMIT_DURATION Histogram "redrive_store_commit_duration_seconds" NONE,
-            "Duration of a commit of the embedded store, from its first change to the end of its fsync.";
+            "Duration of a commit of a batch, from its first change to the end of its fsync; over PostgreSQL from its first statement to the answer to its commit.";
         COMMIT_CALLS Histogram "redrive_store_commit_calls" NONE,
-            "Calls that one commit of the embedded store made durable.";
+            "Calls that one commit of a batch made durable. Over PostgreSQL, claims and operators' changes are not written in batches, and not counted.";
         STORE_UP Gauge "redrive_store_up" NONE,
             "0 during an outage of the store, otherwise 1.";
         STORE_OUTAGES Counter "redrive_store_outages_total" NONE,

@@ -94,7 +94,7 @@ const PANELS: [Panel; 14] = [
         unit: "short",
     },
     Panel {
-        title: "Store: up, and commits (99th percentile, embedded store)",
+        title: "Store: up, and commits of batches (99th percentile)",
         lines: &[
             ("min by (instance) (redrive_store_up)", "{{instance}} up"),
             (

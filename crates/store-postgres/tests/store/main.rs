@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
+mod commits;
 mod conformance;
 mod damaged;
 mod failover;
