@@ -22,6 +22,11 @@ const TOOLS: &[Tool] = &[
     Tool { program: "python3", what_for: "to run the reference of the request hash", packages: &["python3"] },
     Tool { program: "node", what_for: "to run the reference of the request hash", packages: &["nodejs"] },
     Tool { program: "promtool", what_for: "to check metrics and alert rules", packages: &["prometheus"] },
+    Tool {
+        program: "prometheus-alertmanager",
+        what_for: "to be told of alerts",
+        packages: &["prometheus-alertmanager"],
+    },
     Tool { program: "jq", what_for: "to run the commands of the documentation", packages: &["jq"] },
 ];
 

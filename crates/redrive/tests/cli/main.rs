@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, what is not there is a failure")]
 
+mod alertmanager;
 mod alerts;
 mod blob_storage;
 mod callers;

@@ -13,7 +13,7 @@ mod tls;
 mod tls_proxy;
 
 pub(crate) use business::{Business, TABLE};
-pub(crate) use call::{answer_to_post, post};
+pub(crate) use call::{answer_to_post, get, post};
 pub(crate) use program::{Ended, Program, redrive, redrive_with_few_files};
 pub(crate) use service::Service;
 pub(crate) use target::{Arrival, Reply, Target};

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use super::PATIENCE;
 
@@ -79,7 +80,12 @@ impl Target {
 
     /// The next request that arrives.
     pub(crate) fn arrival(&self) -> Arrival {
-        self.arrivals.recv_timeout(PATIENCE).expect("no request arrived")
+        self.arrival_within(PATIENCE)
+    }
+
+    /// The next request, which may take longer than anything else.
+    pub(crate) fn arrival_within(&self, patience: Duration) -> Arrival {
+        self.arrivals.recv_timeout(patience).expect("no request arrived")
     }
 
     /// The requests that have arrived and were not read yet.
