@@ -59,6 +59,16 @@ pub enum Change {
     Resolved,
 }
 
+impl Change {
+    /// Its name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Change::Fired => "fired",
+            Change::Resolved => "resolved",
+        }
+    }
+}
+
 /// An alert that began or ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transition {

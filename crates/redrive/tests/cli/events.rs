@@ -129,6 +129,29 @@ fn following_goes_on_after_a_restart_says_the_gap_and_ends_with_ctrl_c() {
 }
 
 #[test]
+fn an_alert_is_told_when_it_begins_to_fire_and_when_it_is_over() {
+    let service = Service::start();
+    let mut following = service.begin(&["events", "--follow", "--kind", "alert", "--json"]);
+    let mut next = |change: &str| -> Value {
+        serde_json::from_str(&following.stdout.wait_for(&format!(r#""change":"{change}""#))).unwrap()
+    };
+    service.run(&["dependencies", "pause", "billing", "--reason", "moving"]).with(0);
+    let fired = next("fired");
+    let listed = service.run(&["alerts", "list", "--json"]).with(0).json();
+    for field in ["rule", "severity", "dependency", "value", "why"] {
+        assert_eq!(fired[field], listed["firing"][0][field], "{field}");
+    }
+    assert_eq!((&fired["rule"], &fired["dependency"]), (&json!("dependency-paused"), &json!("billing")));
+    assert_eq!((&fired["taskId"], &fired["correlationId"]), (&Value::Null, &Value::Null));
+    service.run(&["dependencies", "resume", "billing"]).with(0);
+    let over = next("resolved");
+    assert_eq!((&over["rule"], &over["dependency"]), (&json!("dependency-paused"), &json!("billing")));
+    service.run(&["events", "--kind", "alert"]).with(0).says(&["dependency-paused (info): paused by ", "is over"]);
+    following.signal("INT");
+    following.end().with(130);
+}
+
+#[test]
 fn only_what_is_new_is_shown_if_that_is_asked_for() {
     let (service, target) = (Service::start(), target());
     send(&service, &target, 200, 0);

@@ -151,7 +151,10 @@ impl Notifier {
             let transitions = board.evaluate(&alerts.settings().rules, readings, &unknown, now);
             (transitions, board.firing().cloned().collect::<Vec<Alert>>())
         };
-        transitions.iter().for_each(log);
+        for transition in &transitions {
+            log(transition);
+            self.app.live_events.tell_alert(transition, &self.tenant);
+        }
         if !firing.is_empty() && !self.sinks.is_empty() {
             self.read_silences().await;
             self.is_leader = self.leads().await;

@@ -1,16 +1,21 @@
 //! One event, and which event of the engine it is made from.
 //!
 //! It has names and numbers only: no URL, header, body, answer, idempotency key or error message, which may contain
-//! secrets. Making one clones a few `Arc`s and reads the clock; nothing is formatted.
+//! secrets. The only text is why an alert fires, as `GET /alerts` shows it. Making one clones a few `Arc`s and reads the clock;
+//! nothing is formatted.
 //!
 //! The counts of `attempt`, `ended` and `dead-letter` events are those of the metrics: the same events of the engine are
 //! counted there (`metrics/counts`).
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_core::alerts::{self, Severity, Signal, Subject, Transition};
 use redrive_core::guards::Gone;
 use redrive_core::guards::breaker::{Change, OpenedBy};
-use redrive_core::{Attempt, CorrelationId, ErrorType, Lane, Outcome, Reason, Status, Task, TaskId, Timestamp};
+use redrive_core::{
+    Attempt, CorrelationId, Dependency, ErrorType, Lane, Outcome, Reason, Status, Task, TaskId, TenantId, Timestamp,
+};
 use redrive_engine::clock::Clock;
 use redrive_engine::events::{EndedBy, Event};
 use redrive_store::rules::attempts_after;
@@ -23,8 +28,10 @@ use super::kind::Kind;
 pub struct LiveEvent {
     /// When this node noticed it.
     pub at: Timestamp,
-    /// The tenant and the dependency that it is about.
-    pub lane: Lane,
+    /// Whose event it is.
+    pub tenant: TenantId,
+    /// The dependency that it is about; `None` if it is about the service.
+    pub dependency: Option<Dependency>,
     /// The task that it is about, if it is about one.
     pub task: Option<TaskOfEvent>,
     /// What happened.
@@ -41,7 +48,7 @@ pub struct TaskOfEvent {
 }
 
 /// What happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Happening {
     /// [`Kind::Accepted`].
     Accepted {
@@ -74,6 +81,23 @@ pub enum Happening {
     DependencyGone(Gone),
     /// [`Kind::Paused`].
     Paused,
+    /// [`Kind::Alert`]. Apart, because it is large and rare.
+    Alert(Arc<AlertFacts>),
+}
+
+/// The beginning or the end of an alert.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AlertFacts {
+    /// Which of both.
+    pub change: alerts::Change,
+    /// Its rule.
+    pub signal: Signal,
+    /// How urgent it is.
+    pub severity: Severity,
+    /// The last value while it fired.
+    pub value: f64,
+    /// What that value means.
+    pub why: String,
 }
 
 /// The end of a task.
@@ -144,7 +168,32 @@ impl LiveEvent {
             _ => return None,
         };
         let task = task.map(|task| TaskOfEvent { id: task.id, correlation_id: task.correlation_id.clone() });
-        Some(LiveEvent { at: clock.now(), lane: lane.clone(), task, happening })
+        let Lane { tenant, dependency } = lane.clone();
+        Some(LiveEvent { at: clock.now(), tenant, dependency: Some(dependency), task, happening })
+    }
+
+    /// The event of an alert that began or ended. One about the service or about a sink is an event of `operator`.
+    pub(super) fn of_alert(transition: &Transition, operator: &TenantId, at: Timestamp) -> Self {
+        let Transition { change, alert } = transition;
+        let (tenant, dependency) = match &alert.subject {
+            Subject::Service => (operator, None),
+            Subject::Lane(lane) if alert.signal.is_local() => (operator, Some(&lane.dependency)),
+            Subject::Lane(lane) => (&lane.tenant, Some(&lane.dependency)),
+        };
+        let facts = AlertFacts {
+            change: *change,
+            signal: alert.signal,
+            severity: alert.severity,
+            value: alert.value,
+            why: alert.why.clone(),
+        };
+        LiveEvent {
+            at,
+            tenant: tenant.clone(),
+            dependency: dependency.cloned(),
+            task: None,
+            happening: Happening::Alert(Arc::new(facts)),
+        }
     }
 
     /// The event that follows this one if it is the end of a dead letter.
@@ -170,6 +219,7 @@ impl LiveEvent {
             Happening::BreakerClosed => Kind::BreakerClosed,
             Happening::DependencyGone(_) => Kind::DependencyGone,
             Happening::Paused => Kind::Paused,
+            Happening::Alert(_) => Kind::Alert,
         }
     }
 }

@@ -19,7 +19,7 @@ pub struct EventFilter {
 impl EventFilter {
     /// Whether the reader wants this event.
     pub(super) fn matches(&self, event: &LiveEvent) -> bool {
-        let is_of_dependency = self.dependency.as_ref().is_none_or(|wanted| *wanted == event.lane.dependency);
+        let is_of_dependency = self.dependency.is_none() || self.dependency == event.dependency;
         let is_of_task = self.task.is_none_or(|wanted| event.task.as_ref().is_some_and(|task| task.id == wanted));
         is_of_dependency && is_of_task && (self.kinds.is_empty() || self.kinds.contains(&event.kind()))
     }

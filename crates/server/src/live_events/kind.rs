@@ -23,11 +23,13 @@ pub enum Kind {
     DependencyGone,
     /// A dependency was paused because it seems to be gone.
     Paused,
+    /// An alert began to fire or is over.
+    Alert,
 }
 
 impl Kind {
     /// Every kind, in the order of the reference.
-    pub const ALL: [Kind; 10] = [
+    pub const ALL: [Kind; 11] = [
         Kind::Accepted,
         Kind::Attempt,
         Kind::RetryScheduled,
@@ -38,6 +40,7 @@ impl Kind {
         Kind::BreakerClosed,
         Kind::DependencyGone,
         Kind::Paused,
+        Kind::Alert,
     ];
 
     /// Its name on the wire.
@@ -53,6 +56,7 @@ impl Kind {
             Kind::BreakerClosed => "breaker-closed",
             Kind::DependencyGone => "dependency-gone",
             Kind::Paused => "paused",
+            Kind::Alert => "alert",
         }
     }
 
@@ -87,6 +91,10 @@ impl Kind {
             Kind::Paused => {
                 "A dependency was paused because it seems to be gone and the task's policy says `pauseOnGone`."
             }
+            Kind::Alert => {
+                "An alert began to fire (`change` is `fired`) or is over (`resolved`), as `GET /alerts` lists it. `dependency` is \
+                 `null` if the alert is about the service, and the name of a sink if that takes no notifications."
+            }
         }
     }
 
@@ -111,6 +119,7 @@ impl Kind {
             Kind::BreakerOpened => &["reason", "until"],
             Kind::BreakerClosed | Kind::Paused => &[],
             Kind::DependencyGone => &["reason", "since"],
+            Kind::Alert => &["change", "rule", "severity", "value", "why"],
         }
     }
 }

@@ -1,9 +1,10 @@
 //! What happens on this node, for readers that follow it live: accepted tasks, attempts, retries, ends, dead letters,
-//! breakers.
+//! breakers, alerts.
 //!
-//! [`LiveEvents`] is a sink of the engine. It keeps the last events in memory, numbered from 1, as values that are cheap
-//! to keep: JSON is made only when something reads them. An [`EventReader`] reads at its own pace. What has left the
-//! memory before it was read is told as a [`Gap`]; a reader never delays an event and holds no queue.
+//! [`LiveEvents`] is a sink of the engine, and the loop of alerts tells it what fires and what is over. It keeps the last events
+//! in memory, numbered from 1, as values that are cheap to keep: JSON is made only when something reads them. An
+//! [`EventReader`] reads at its own pace. What has left the memory before it was read is told as a [`Gap`]; a reader never
+//! delays an event and holds no queue.
 //!
 //! | file | its job |
 //! | --- | --- |
@@ -27,12 +28,14 @@ mod ring;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use redrive_core::TenantId;
+use redrive_core::alerts::Transition;
 use redrive_engine::clock::Clock;
 use redrive_engine::entropy::Entropy;
 use redrive_engine::events::{Event, Sink};
 use tokio::sync::{Notify, Semaphore};
 
-pub use event::{AttemptFacts, AttemptNumbers, EndFacts, Happening, LiveEvent, TaskOfEvent};
+pub use event::{AlertFacts, AttemptFacts, AttemptNumbers, EndFacts, Happening, LiveEvent, TaskOfEvent};
 pub use event_id::{EventId, NotAnEventId};
 pub use filter::EventFilter;
 pub use kind::{Kind, reference};
@@ -91,16 +94,15 @@ impl LiveEvents {
         MOST_READERS - self.places.available_permits()
     }
 
-    /// A panic elsewhere leaves a log that is still usable: each event changes it in one call.
-    fn lock(&self) -> MutexGuard<'_, Log> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Keeps the beginning or the end of an alert. One about the service or about a sink is an event of `operator`.
+    pub(crate) fn tell_alert(&self, transition: &Transition, operator: &TenantId) {
+        if let Some(clock) = &self.clock {
+            self.keep(LiveEvent::of_alert(transition, operator, clock.now()));
+        }
     }
-}
 
-impl Sink for LiveEvents {
-    fn on(&self, event: &Event<'_>) {
-        let Some(clock) = &self.clock else { return };
-        let Some(event) = LiveEvent::of(event, clock.as_ref()) else { return };
+    /// Keeps an event, and the one that follows it if it is the end of a dead letter.
+    fn keep(&self, event: LiveEvent) {
         let dead_letter = event.dead_letter();
         let mut log = self.lock();
         let oldest = (log.ring.push(event), dead_letter.and_then(|event| log.ring.push(event)));
@@ -111,6 +113,20 @@ impl Sink for LiveEvents {
         }
         // Outside of the lock: its names may have to be freed.
         drop(oldest);
+    }
+
+    /// A panic elsewhere leaves a log that is still usable: each event changes it in one call.
+    fn lock(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sink for LiveEvents {
+    fn on(&self, event: &Event<'_>) {
+        let Some(clock) = &self.clock else { return };
+        if let Some(event) = LiveEvent::of(event, clock.as_ref()) {
+            self.keep(event);
+        }
     }
 }
 

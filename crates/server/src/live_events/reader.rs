@@ -157,7 +157,7 @@ impl EventReader {
                 break;
             }
             position = number;
-            if event.lane.tenant == self.tenant && self.filter.matches(event) {
+            if event.tenant == self.tenant && self.filter.matches(event) {
                 events.push((number, event.clone()));
             }
         }

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use redrive_core::alerts::{self, Alert, Severity, Signal, Subject, Transition};
 use redrive_core::attempt::LastError;
 use redrive_core::guards::Gone;
 use redrive_core::guards::breaker::{Change, OpenedBy};
@@ -186,6 +187,54 @@ fn what_is_not_an_end_is_told_as_it_is() {
     ] {
         assert_eq!(kept(&[event]), expected.as_slice());
     }
+}
+
+/// An alert that has begun to fire, about this subject.
+fn fired(signal: Signal, subject: Subject) -> Transition {
+    let alert = Alert {
+        signal,
+        subject,
+        severity: Severity::Critical,
+        value: 2.0,
+        why: "because".into(),
+        fired_at: NOW,
+        resolved_at: None,
+    };
+    Transition { change: alerts::Change::Fired, alert }
+}
+
+#[test]
+fn an_alert_is_told_to_the_tenant_of_its_dependency_and_others_to_the_operator() {
+    let live = keeping(100);
+    let (operator, system) = (TenantId::try_new("operator").unwrap(), lane("redrive", "on-call"));
+    for (signal, subject) in [
+        (Signal::BreakerOpen, Subject::Lane(lane("acme", "a"))),
+        (Signal::BreakerOpen, Subject::Lane(lane("operator", "b"))),
+        (Signal::StoreUnavailable, Subject::Service),
+        (Signal::SinkFailing, Subject::Lane(system)),
+    ] {
+        live.tell_alert(&fired(signal, subject), &operator);
+    }
+    let told = |tenant: &str, wanted: Option<&str>| {
+        let dependency = wanted.map(|wanted| Dependency::try_new(wanted).unwrap());
+        let filter = EventFilter { dependency, kinds: vec![Kind::Alert], ..EventFilter::default() };
+        let tenant = TenantId::try_new(tenant).unwrap();
+        let mut reader = EventReader::open(&live, tenant, filter, StartAt::Past, false).unwrap();
+        let events = reader.read().events.into_iter().map(|(_, event)| {
+            let Happening::Alert(facts) = event.happening else { panic!("{event:?}") };
+            assert_eq!((event.at, facts.value, facts.why.as_str()), (NOW, 2.0, "because"));
+            (facts.signal.as_str(), event.dependency.map(|dependency| dependency.as_str().to_owned()))
+        });
+        events.collect::<Vec<_>>()
+    };
+    let of = |name: &str| Some(name.to_owned());
+    assert_eq!(told("acme", None), [("breaker-open", of("a"))]);
+    assert_eq!(
+        told("operator", None),
+        [("breaker-open", of("b")), ("store-unavailable", None), ("sink-failing", of("on-call"))]
+    );
+    assert_eq!(told("operator", Some("b")), [("breaker-open", of("b"))]);
+    assert_eq!(told("redrive", None), []);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use redrive_core::TaskId;
 use redrive_core::guards::Gone;
+use redrive_core::{Dependency, TaskId};
 use serde::{Serialize, Serializer};
 
 use crate::live_events::{AttemptFacts, AttemptNumbers, EndFacts, EventId, Gap, Happening, LiveEvent, TaskOfEvent};
@@ -20,14 +20,15 @@ pub struct ShownLiveEvent<'a> {
     kind: &'static str,
     /// The name of the node.
     node: &'a str,
-    dependency: &'a str,
+    /// The dependency; `null` if it is about the service.
+    dependency: Option<&'a str>,
     /// The task; `null` if it is about none.
     #[serde(serialize_with = "as_optional_text")]
     task_id: Option<TaskId>,
     /// The caller's own id of the work, or else the task's id.
     correlation_id: Option<Correlation<'a>>,
     #[serde(flatten)]
-    details: Details,
+    details: Details<'a>,
 }
 
 /// What tells the caller's work apart.
@@ -37,7 +38,7 @@ struct Correlation<'a>(&'a TaskOfEvent);
 /// The fields of a kind.
 #[derive(Debug, Serialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
-enum Details {
+enum Details<'a> {
     Accepted {
         due_at: Option<u64>,
     },
@@ -75,6 +76,13 @@ enum Details {
         reason: &'static str,
         since: Option<u64>,
     },
+    Alert {
+        change: &'static str,
+        rule: &'static str,
+        severity: &'static str,
+        value: f64,
+        why: &'a str,
+    },
     None {},
 }
 
@@ -86,19 +94,19 @@ impl<'a> ShownLiveEvent<'a> {
             at: event.at.as_millis(),
             kind: event.kind().as_str(),
             node,
-            dependency: event.lane.dependency.as_str(),
+            dependency: event.dependency.as_ref().map(Dependency::as_str),
             task_id: event.task.as_ref().map(|task| task.id),
             correlation_id: event.task.as_ref().map(Correlation),
-            details: Details::of(event.happening),
+            details: Details::of(&event.happening),
         }
     }
 }
 
-impl Details {
-    fn of(happening: Happening) -> Self {
-        match happening {
+impl<'a> Details<'a> {
+    fn of(happening: &'a Happening) -> Self {
+        match *happening {
             Happening::Accepted { due_at } => Details::Accepted { due_at: due_at.map(|due| due.as_millis()) },
-            Happening::Attempt(attempt) => Details::of_attempt(&attempt),
+            Happening::Attempt(ref attempt) => Details::of_attempt(attempt),
             Happening::RetryScheduled { due_at } => Details::RetryScheduled { due_at: due_at.as_millis() },
             Happening::Ended(end) | Happening::DeadLetter(end) => {
                 let EndFacts { status, reason, attempts: AttemptNumbers { number, in_run, run } } = end;
@@ -123,6 +131,13 @@ impl Details {
                 };
                 Details::DependencyGone { reason: gone.as_str(), since }
             }
+            Happening::Alert(ref alert) => Details::Alert {
+                change: alert.change.as_str(),
+                rule: alert.signal.as_str(),
+                severity: alert.severity.as_str(),
+                value: alert.value,
+                why: &alert.why,
+            },
             Happening::BreakerClosed | Happening::Paused => Details::None {},
         }
     }
@@ -191,21 +206,24 @@ fn millis(duration: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use redrive_core::alerts::{Change, Severity, Signal};
     use redrive_core::guards::breaker::OpenedBy;
-    use redrive_core::{Dependency, Lane, Outcome, Status, TenantId, Timestamp};
+    use redrive_core::{Outcome, Status, TenantId, Timestamp};
     use serde_json::Value;
 
     use super::*;
-    use crate::live_events::Kind;
+    use crate::live_events::{AlertFacts, Kind};
 
     const NUMBERS: AttemptNumbers = AttemptNumbers { number: 4, in_run: 1, run: 2 };
     const COMMON: [&str; 7] = ["id", "at", "kind", "node", "dependency", "taskId", "correlationId"];
 
     fn shown(happening: Happening) -> Value {
-        let dependency = Dependency::try_new("payments").unwrap();
-        let lane = Lane { tenant: TenantId::default_tenant(), dependency };
+        let dependency = Some(Dependency::try_new("payments").unwrap());
+        let tenant = TenantId::default_tenant();
         let task = Some(TaskOfEvent { id: TaskId::from_parts(7, 7), correlation_id: None });
-        let event = LiveEvent { at: Timestamp::from_millis(5), lane, task, happening };
+        let event = LiveEvent { at: Timestamp::from_millis(5), tenant, dependency, task, happening };
         serde_json::to_value(ShownLiveEvent::new(EventId { start: 1, number: 2 }, &event, "a")).unwrap()
     }
 
@@ -222,6 +240,13 @@ mod tests {
             duration: None,
             backoff: None,
         };
+        let alert = AlertFacts {
+            change: Change::Fired,
+            signal: Signal::DeadLetter,
+            severity: Severity::Warning,
+            value: 1.0,
+            why: "because".into(),
+        };
         let happenings = [
             Happening::Accepted { due_at: None },
             Happening::Attempt(attempt),
@@ -233,7 +258,9 @@ mod tests {
             Happening::BreakerClosed,
             Happening::DependencyGone(Gone::Answered),
             Happening::Paused,
+            Happening::Alert(Arc::new(alert)),
         ];
+        assert_eq!(happenings.len(), Kind::ALL.len());
         for (kind, happening) in Kind::ALL.into_iter().zip(happenings) {
             let shown = shown(happening);
             assert_eq!(shown["kind"], kind.as_str());

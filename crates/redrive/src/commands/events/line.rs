@@ -12,13 +12,16 @@ use crate::output::{Colour, Output, duration, printable, status_colour, timestam
 const KIND_CHARS: usize = 16;
 const DEPENDENCY_CHARS: usize = 28;
 
+/// Stands for the dependency of an event that is about the service.
+const NO_DEPENDENCY: &str = "-";
+
 /// An event of the server, with the fields of all kinds.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Event {
     at: u64,
     kind: String,
-    dependency: String,
+    dependency: Option<String>,
     task_id: Option<String>,
     correlation_id: Option<String>,
     due_at: Option<u64>,
@@ -36,6 +39,10 @@ pub(super) struct Event {
     reason: String,
     until: Option<u64>,
     since: Option<u64>,
+    change: String,
+    rule: String,
+    severity: String,
+    why: String,
 }
 
 /// Events that are missing.
@@ -63,7 +70,7 @@ impl fmt::Display for Gap {
 
 /// `2026-01-31T12:00:00.123Z attempt          payments  0199… 2/6: 503 Service Unavailable after 12ms; next in 840ms`
 pub(super) fn line(output: Output, event: &Event) -> String {
-    let (kind, dependency) = (printable(&event.kind), printable(&event.dependency));
+    let (kind, dependency) = (printable(&event.kind), printable(event.dependency.as_deref().unwrap_or(NO_DEPENDENCY)));
     let kind = output.paint(&format!("{kind:<KIND_CHARS$}"), colour(event));
     let time = output.paint(&timestamp(event.at), Colour::Faint);
     let task = event.task_id.as_ref().map(|id| format!(" {}", printable(id))).unwrap_or_default();
@@ -82,6 +89,9 @@ fn colour(event: &Event) -> Colour {
         "ended" => status_colour(&event.status),
         "dead-letter" | "breaker-opened" | "dependency-gone" | "paused" => Colour::Bad,
         "breaker-closed" => Colour::Good,
+        "alert" if event.change == "resolved" => Colour::Good,
+        "alert" if event.severity == "critical" => Colour::Bad,
+        "alert" => Colour::Busy,
         _ => Colour::Faint,
     }
 }
@@ -110,6 +120,13 @@ fn details(event: &Event) -> String {
             Some(since) => format!("{} for {}", printable(&event.reason), span(event.at.saturating_sub(since))),
             None => printable(&event.reason),
         },
+        "alert" => {
+            let rule = printable(&event.rule);
+            match event.change.as_str() {
+                "resolved" => format!("{rule} is over: {}", printable(&event.why)),
+                _ => format!("{rule} ({}): {}", printable(&event.severity), printable(&event.why)),
+            }
+        }
         _ => String::new(),
     }
 }
@@ -190,6 +207,18 @@ mod tests {
                 "breaker-opened   payments                     failureRate for 15s",
             ),
             (json!({ "kind": "paused" }), &json!({}), "paused           payments"),
+            (
+                json!({ "kind": "alert", "change": "fired", "rule": "breaker-open", "severity": "critical", "value": 1.0,
+                    "why": "the circuit breaker is open" }),
+                &json!({ "taskId": null, "correlationId": null }),
+                "alert            payments                     breaker-open (critical): the circuit breaker is open",
+            ),
+            (
+                json!({ "kind": "alert", "change": "resolved", "rule": "store-unavailable", "severity": "critical", "value": 1.0,
+                    "why": "the store fails" }),
+                &json!({ "dependency": null }),
+                "alert            -                            store-unavailable is over: the store fails",
+            ),
         ] {
             let mut document = json!({ "at": AT, "dependency": "payments" });
             for part in [common, &event] {

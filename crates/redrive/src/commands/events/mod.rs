@@ -20,7 +20,7 @@ Examples:
 Events are those of the node that you ask, the last 10,000 unless it was started with another
 --events. What is missing, after a restart or because there were too many, is said.
 Kinds: accepted, attempt, retry-scheduled, ended, dead-letter, lease-taken-over, breaker-opened,
-breaker-closed, dependency-gone, paused. Ctrl-C ends --follow.";
+breaker-closed, dependency-gone, paused, alert. Ctrl-C ends --follow.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -20,7 +20,7 @@ pub(crate) static ROUTE: Route = Route {
     id: "followEvents",
     group: Group::Service,
     summary: "Follow events",
-    description: "What happens on this node, as server-sent events: accepted tasks, attempts, retries, ends, dead letters, circuit breakers. \
+    description: "What happens on this node, as server-sent events: accepted tasks, attempts, retries, ends, dead letters, circuit breakers, alerts. \
         Each is a JSON object in one `data` line, and its kind is the `event`. The stream begins with the next event and goes on until either \
         side closes it. The last 10,000 events are kept in memory (`--events`): give the id of the last one that was seen as \
         `Last-Event-ID` or `after` and the stream resumes behind it. If events are missing, because they were too many, or because the process \
