@@ -5,6 +5,7 @@
 //! time is looked at again then, by elapsed time, which never jumps.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::time::Duration;
 
 use redrive_core::guards::breaker::{Change, State as BreakerState};
@@ -12,7 +13,7 @@ use redrive_core::guards::{
     self, Controls, GoneSign, Held, LaneGuards, Outcome, Permit, Presence, SharedFloor, Snapshot,
 };
 use redrive_core::request::origin_of;
-use redrive_core::{Class, Lane, TenantId, Timestamp};
+use redrive_core::{Class, Dependency, Lane, TenantId, Timestamp};
 
 use super::report::AttemptCounts;
 use super::state::{Now, State};
@@ -123,6 +124,20 @@ impl GuardRegistry {
     /// The lanes that operators have set something for.
     pub(super) fn controlled(&self) -> impl Iterator<Item = &Lane> {
         self.controls.keys()
+    }
+
+    /// The dependencies of a tenant that operators have set something for, those after `after`, in order.
+    pub(super) fn controlled_dependencies(
+        &self,
+        tenant: &TenantId,
+        after: Option<&Dependency>,
+    ) -> impl Iterator<Item = &Dependency> {
+        let after = after.map(|after| Lane { tenant: tenant.clone(), dependency: after.clone() });
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let lanes = self.controls.range((from, Bound::Unbounded)).map(|(lane, _)| lane);
+        // Without `after`, the lanes of the tenants before it are passed, once for the whole list.
+        let of_tenant = lanes.skip_while(|lane| lane.tenant < *tenant).take_while(|lane| lane.tenant == *tenant);
+        of_tenant.map(|lane| &lane.dependency)
     }
 
     /// Whether guards changed since their states were last taken.

@@ -3,9 +3,10 @@
 //! A lane without work is remembered for a while, to keep the measured latency of its calls. The lanes that were idle
 //! for longest are forgotten.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::ops::Bound;
 
-use redrive_core::{Lane, TenantId};
+use redrive_core::{Dependency, Lane, TenantId};
 
 use crate::schedule::LaneId;
 use crate::slots::TenantKey;
@@ -23,6 +24,9 @@ pub(super) struct Names {
     unused_tenants: Vec<TenantKey>,
     /// Lanes without work, the one that has been idle for longest first.
     idle: VecDeque<LaneId>,
+    /// How many lanes were looked at to list some.
+    #[cfg(test)]
+    pub(super) looked_at: std::cell::Cell<usize>,
 }
 
 #[derive(Debug)]
@@ -35,7 +39,8 @@ struct Named {
 #[derive(Debug)]
 struct Tenant {
     key: TenantKey,
-    lanes: usize,
+    /// Those of its lanes. In order, so that they can be listed piece by piece without a look at all of them.
+    dependencies: BTreeSet<Dependency>,
 }
 
 /// A lane that has just got its number.
@@ -61,15 +66,25 @@ impl Names {
         self.ids.insert(lane.clone(), id);
         let known = self.tenants.len() + self.unused_tenants.len();
         let unused = &mut self.unused_tenants;
-        let new = || Tenant { key: unused.pop().unwrap_or(known), lanes: 0 };
+        let new = || Tenant { key: unused.pop().unwrap_or(known), dependencies: BTreeSet::new() };
         let tenant = self.tenants.entry(lane.tenant.clone()).or_insert_with(new);
-        tenant.lanes += 1;
+        tenant.dependencies.insert(lane.dependency.clone());
         NewLane { id, tenant: tenant.key }
     }
 
-    /// The lanes that have a number, in no order.
-    pub(super) fn lanes(&self) -> impl Iterator<Item = &Lane> {
-        self.lanes.iter().flatten().map(|named| &named.lane)
+    /// The dependencies of a tenant whose lanes have a number, those after `after`, in order.
+    pub(super) fn dependencies(
+        &self,
+        tenant: &TenantId,
+        after: Option<&Dependency>,
+    ) -> impl Iterator<Item = &Dependency> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let tenant = self.tenants.get(tenant);
+        let listed = tenant.into_iter().flat_map(move |tenant| tenant.dependencies.range((from, Bound::Unbounded)));
+        listed.inspect(|_| {
+            #[cfg(test)]
+            self.looked_at.set(self.looked_at.get() + 1);
+        })
     }
 
     /// The lane with this number.
@@ -95,8 +110,8 @@ impl Names {
         self.ids.remove(&lane);
         self.unused_lanes.push(id);
         if let Some(tenant) = self.tenants.get_mut(&lane.tenant) {
-            tenant.lanes -= 1;
-            if tenant.lanes == 0 {
+            tenant.dependencies.remove(&lane.dependency);
+            if tenant.dependencies.is_empty() {
                 self.unused_tenants.push(tenant.key);
                 self.tenants.remove(&lane.tenant);
             }

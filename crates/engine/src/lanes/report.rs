@@ -1,5 +1,7 @@
 //! What the lanes show to operators: the state of each guard, and why work waits.
 
+use std::collections::BTreeSet;
+
 use redrive_core::guards::{BudgetState, Controls, Held, breaker};
 use redrive_core::{Class, Dependency, Lane, Task, TenantId, Timestamp};
 
@@ -179,17 +181,12 @@ impl State {
         limit: usize,
         now: Now,
     ) -> Vec<LaneReport> {
-        let only_controlled = self.guards.controlled().filter(|lane| self.names.find(lane).is_none());
-        let of_tenant = self.names.lanes().chain(only_controlled).filter(|lane| lane.tenant == *tenant);
-        let mut lanes: Vec<&Lane> =
-            of_tenant.filter(|lane| after.is_none_or(|after| lane.dependency > *after)).collect();
-        // There may be very many: only those that are returned are sorted and copied.
-        if lanes.len() > limit {
-            lanes.select_nth_unstable(limit);
-            lanes.truncate(limit);
-        }
-        lanes.sort_unstable();
-        let lanes: Vec<Lane> = lanes.into_iter().cloned().collect();
+        // There may be very many, and claims and attempts wait: no more are looked at than may be returned.
+        let named = self.names.dependencies(tenant, after).take(limit);
+        let controlled = self.guards.controlled_dependencies(tenant, after).take(limit);
+        let listed: BTreeSet<&Dependency> = named.chain(controlled).collect();
+        let lane = |dependency: &Dependency| Lane { tenant: tenant.clone(), dependency: dependency.clone() };
+        let lanes: Vec<Lane> = listed.into_iter().take(limit).map(lane).collect();
         lanes.iter().filter_map(|lane| self.report_of(lane, now)).collect()
     }
 

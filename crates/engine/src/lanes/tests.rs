@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Waker};
 
 use redrive_core::guards::concurrency::Signal;
-use redrive_core::guards::{Health, Outcome};
+use redrive_core::guards::{Health, Note, Outcome};
 use redrive_core::{Dependency, IdempotencyKey, PolicyId, Status, Task, TaskId, TenantId, task};
 use redrive_store::{LaneDue, LaneRoom, Lease, Token};
 
@@ -398,6 +398,55 @@ fn lanes_without_work_are_forgotten_in_the_end() {
         drop(world.reserve(&format!("dependency-{number}")));
     }
     assert_eq!(world.lanes.lock().names.count(), REMEMBERED);
+}
+
+#[test]
+fn all_lanes_are_listed_in_pieces_that_look_at_no_others() {
+    const PIECE: usize = 64;
+    let world = World::new(1, 10);
+    for number in 0..REMEMBERED {
+        drop(world.reserve(&format!("dependency-{number}")));
+    }
+    let tenant = lane("a").tenant;
+    let mut listed: Vec<Dependency> = Vec::new();
+    loop {
+        let piece = world.lanes.reports(&tenant, listed.last(), PIECE);
+        let looked_at = world.lanes.lock().names.looked_at.take();
+        assert!(looked_at <= PIECE, "{looked_at} after {}", listed.len());
+        let is_end = piece.len() < PIECE;
+        listed.extend(piece.into_iter().map(|report| report.lane.dependency));
+        if is_end {
+            break;
+        }
+    }
+    assert_eq!(listed.len(), REMEMBERED);
+    assert!(listed.is_sorted_by(|before, after| before < after));
+}
+
+#[test]
+fn a_lane_that_operators_control_is_listed_once_and_in_its_place() {
+    let world = World::new(1, 10);
+    for name in ["d", "a", "c"] {
+        drop(world.reserve(name));
+    }
+    let pause = Note { at: at(0), by: "local".into(), reason: None };
+    let paused = Controls { pause: Some(pause), ..Controls::default() };
+    let elsewhere = ["another", "zebra"].map(|tenant| Lane { tenant: TenantId::try_new(tenant).unwrap(), ..lane("b") });
+    let lanes = ["e", "b", "c"].map(lane).into_iter().chain(elsewhere);
+    world.lanes.set_controls(lanes.map(|lane| (lane, paused.clone())).collect());
+    for limit in 1..=6 {
+        let mut listed: Vec<Dependency> = Vec::new();
+        loop {
+            let piece = world.lanes.reports(&lane("a").tenant, listed.last(), limit);
+            let is_end = piece.len() < limit;
+            listed.extend(piece.into_iter().map(|report| report.lane.dependency));
+            if is_end {
+                break;
+            }
+        }
+        let names: Vec<&str> = listed.iter().map(Dependency::as_str).collect();
+        assert_eq!(names, ["a", "b", "c", "d", "e"], "in pieces of {limit}");
+    }
 }
 
 #[test]
