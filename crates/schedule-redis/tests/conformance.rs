@@ -8,6 +8,8 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use redrive_schedule_redis::Scheduled;
+use redrive_store::Store;
+use redrive_store::conformance::samples::{submit, task};
 use redrive_store::conformance::shared_guards::FreshGuards;
 use redrive_store::conformance::{Fresh, facts};
 use redrive_testbed::{Database, Postgres, Redis};
@@ -53,6 +55,13 @@ const NO_REDIS: &str = "redis://127.0.0.1:1";
 async fn without_redis_a_long_random_life_ends_as_the_model_says() {
     let (store, _database) = store(NO_REDIS).await;
     facts::a_long_random_life_ends_as_the_model_says(&store).await;
+}
+
+#[tokio::test]
+async fn the_commits_that_are_counted_are_those_of_the_store() {
+    let (store, _database) = store(NO_REDIS).await;
+    submit(&store, [task(1)]).await;
+    assert_eq!(store.health().commits().unwrap().calls.sum, 1.0);
 }
 
 mod without_redis {

@@ -276,6 +276,10 @@ impl Health for Scheduled {
         self.state.store.health().set_aside(limit).await
     }
 
+    fn commits(&self) -> Option<CommitCounts> {
+        self.state.store.health().commits()
+    }
+
     async fn died(&self) -> &'static str {
         tokio::select! {
             name = self.liveness.died() => name,

@@ -424,6 +424,7 @@ macro_rules! __for_each_fact {
             }
             whole {
                 a_fresh_store_is_empty_and_can_be_written_to
+                a_call_by_itself_is_counted_as_one_commit
                 the_newest_task_is_the_highest_id_ever_kept
                 a_closed_store_says_so_to_every_call
                 of_many_callers_at_once_one_gets_the_key_that_all_want

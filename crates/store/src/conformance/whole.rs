@@ -7,7 +7,9 @@ use redrive_core::guards::Controls;
 use redrive_core::{PolicyId, Status, Timestamp, policy};
 
 use super::samples::*;
-use crate::{CleanFrom, Cleaned, Condemned, Error, Expected, GuardState, Overdue, Settled, Store, Submitted};
+use crate::{
+    CleanFrom, Cleaned, CommitHistogram, Condemned, Error, Expected, GuardState, Overdue, Settled, Store, Submitted,
+};
 
 pub(super) async fn a_fresh_store_is_empty_and_can_be_written_to(store: &dyn Store) {
     store.health().check().await.unwrap();
@@ -24,6 +26,19 @@ pub(super) async fn a_fresh_store_is_empty_and_can_be_written_to(store: &dyn Sto
     assert_eq!(store.blobs().condemn(Timestamp::MAX, None, 10).await.unwrap(), Condemned::default());
     let nothing = Cleaned { removed: 0, next: None };
     assert_eq!(store.upkeep().clean(at(0), CleanFrom::Start, 10).await.unwrap(), nothing);
+}
+
+pub(super) async fn a_call_by_itself_is_counted_as_one_commit(store: &dyn Store) {
+    allow(store, acme()).await;
+    let Some(before) = store.health().commits() else { return };
+    submit(store, [task(1), task(2)]).await;
+    let after = store.health().commits().unwrap();
+    let commits = |histogram: &CommitHistogram| histogram.buckets.iter().map(|(_, count)| count).sum::<u64>();
+    for (before, after) in [(&before.seconds, &after.seconds), (&before.calls, &after.calls)] {
+        assert_eq!(commits(after), commits(before) + 1);
+    }
+    assert_eq!(after.calls.sum, before.calls.sum + 1.0);
+    assert!(after.seconds.sum > before.seconds.sum);
 }
 
 pub(super) async fn the_newest_task_is_the_highest_id_ever_kept(store: &dyn Store) {
