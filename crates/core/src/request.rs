@@ -34,11 +34,12 @@ pub fn origin_of(url: &str) -> String {
         Some((host, port)) => (host, port.parse::<u16>().ok()),
         None => (host_and_port, None),
     };
-    let scheme = scheme.to_ascii_lowercase();
-    let default_port = if scheme == "https" { 443 } else { 80 };
-    let mut origin = format!("{scheme}://{}", host.to_ascii_lowercase());
+    let default_port = if scheme.eq_ignore_ascii_case("https") { 443 } else { 80 };
+    let mut origin = String::with_capacity(url.len());
+    origin.extend([scheme, "://", host]);
+    origin.make_ascii_lowercase();
     if let Some(port) = port.filter(|port| *port != default_port) {
-        origin.push_str(&format!(":{port}"));
+        origin.extend([":", &port.to_string()]);
     }
     origin
 }

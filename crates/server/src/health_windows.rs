@@ -99,29 +99,24 @@ impl Sink for HealthWindows {
 
 impl Windows {
     fn add(&mut self, lane: &Lane, tally: &Tally, at: Timestamp) {
-        if let Some(window) = self.tenants.window(&lane.tenant, MOST_TENANTS, at) {
-            window.add(tally, at);
-        }
-        if let Some(window) = self.lanes.window(lane, MOST_LANES, at) {
-            window.add(tally, at);
-        }
+        self.tenants.add(&lane.tenant, MOST_TENANTS, tally, at);
+        self.lanes.add(lane, MOST_LANES, tally, at);
     }
 }
 
 impl<K: Ord + Clone> Bounded<K> {
-    /// The window of `key`, which is made if there is room. Windows in which nothing has ended for an hour make room.
-    fn window(&mut self, key: &K, most: usize, now: Timestamp) -> Option<&mut Window> {
-        if !self.windows.contains_key(key) {
-            if self.windows.len() >= most && !self.has_swept(now) {
-                self.swept_at = Some(now);
-                self.windows.retain(|_, window| !window.is_idle(now));
-            }
-            if self.windows.len() >= most {
-                return None;
-            }
-            self.windows.insert(key.clone(), Window::default());
+    /// Adds to the window of `key`, which is made if there is room. Windows in which nothing has ended for an hour make room.
+    fn add(&mut self, key: &K, most: usize, tally: &Tally, at: Timestamp) {
+        if let Some(window) = self.windows.get_mut(key) {
+            return window.add(tally, at);
         }
-        self.windows.get_mut(key)
+        if self.windows.len() >= most && !self.has_swept(at) {
+            self.swept_at = Some(at);
+            self.windows.retain(|_, window| !window.is_idle(at));
+        }
+        if self.windows.len() < most {
+            self.windows.entry(key.clone()).or_default().add(tally, at);
+        }
     }
 
     fn has_swept(&self, now: Timestamp) -> bool {

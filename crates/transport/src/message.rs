@@ -120,7 +120,8 @@ fn put_trace(fields: &mut HeaderMap, trace: AttemptTrace) -> Result<(), SendErro
     if !trace.keeps_state {
         fields.remove(TRACE_STATE);
     }
-    fields.insert(TRACE_PARENT, value("traceparent", &trace.parent.to_string())?);
+    let parent = HeaderValue::from_bytes(&trace.parent.to_ascii());
+    fields.insert(TRACE_PARENT, parent.map_err(|_| failure::invalid("the traceparent cannot be sent"))?);
     Ok(())
 }
 

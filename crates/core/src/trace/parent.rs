@@ -71,11 +71,32 @@ fn hex(bytes: &[u8], start: usize, length: usize) -> Result<u128, InvalidTracePa
     })
 }
 
-impl fmt::Display for TraceParent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl TraceParent {
+    /// Its text, in version 00. Every attempt is sent with one, so it is made without the formatter.
+    pub fn to_ascii(self) -> [u8; LENGTH] {
         let Flags { is_sampled, is_random } = self.flags;
         let flags = (u8::from(is_sampled) * SAMPLED) | (u8::from(is_random) * RANDOM);
-        write!(f, "00-{}-{}-{flags:02x}", self.trace, self.span)
+        let mut text = [b'-'; LENGTH];
+        put_hex(&mut text[..2], 0);
+        put_hex(&mut text[3..19], (self.trace.as_u128() >> 64) as u64);
+        put_hex(&mut text[19..35], self.trace.as_u128() as u64);
+        put_hex(&mut text[36..52], self.span.as_u64());
+        put_hex(&mut text[53..], u64::from(flags));
+        text
+    }
+}
+
+/// Fills `digits` with the last digits of `number`.
+fn put_hex(digits: &mut [u8], mut number: u64) {
+    for digit in digits.iter_mut().rev() {
+        *digit = b"0123456789abcdef"[(number % 16) as usize];
+        number /= 16;
+    }
+}
+
+impl fmt::Display for TraceParent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(std::str::from_utf8(&self.to_ascii()).map_err(|_| fmt::Error)?)
     }
 }
 

@@ -181,9 +181,9 @@ impl Counts {
         let place = self.place(&task.lane);
         self.busiest.count(&task.lane, place);
         let policy = &task.policy.id;
-        let is_known = self.lane(&task.lane).attempts.contains_key(policy);
+        let is_known = self.lane_at(place, &task.lane).attempts.contains_key(policy);
         let has_series = is_known || self.may_name(policy);
-        let lane = self.lane(&task.lane);
+        let lane = self.lane_at(place, &task.lane);
         let table = match has_series {
             true => lane.attempts.entry(policy.clone()).or_default(),
             false => &mut lane.attempts_of_others,
@@ -277,7 +277,13 @@ impl Counts {
 
     /// The counts of a lane, or those that it shares with others.
     fn lane(&mut self, lane: &Lane) -> &mut LaneCounts {
-        match self.place(lane) {
+        let place = self.place(lane);
+        self.lane_at(place, lane)
+    }
+
+    /// The counts of a lane that has this place.
+    fn lane_at(&mut self, place: Option<usize>, lane: &Lane) -> &mut LaneCounts {
+        match place {
             Some(place) => self.at(place),
             None => {
                 let tenant = match self.others.len() < TENANTS || self.others.contains_key(&lane.tenant) {
