@@ -208,6 +208,22 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    #[expect(clippy::disallowed_methods, reason = "time is paused")]
+    async fn an_event_wakes_a_reader_that_waits() {
+        let (_trigger, signal) = shutdown::channel();
+        let live = keeping(10);
+        let mut stream = opened(&live, signal).await;
+        let began = Instant::now();
+        let second = Duration::from_secs(1);
+        // It is reading, and goes on to wait.
+        assert!(tokio::time::timeout(second, stream.next()).await.is_err());
+        accept(&live, "a");
+        let piece = next(&mut stream).await;
+        assert!(piece.contains("event: accepted"), "{piece}");
+        assert_eq!(began.elapsed(), second, "before the next heartbeat");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn events_that_come_soon_after_the_last_read_are_sent_together() {
         let (_trigger, signal) = shutdown::channel();
         let live = keeping(10);
