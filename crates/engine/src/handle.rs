@@ -314,7 +314,7 @@ impl Handle {
     }
 
     /// The answer of a count; `None` if it fails or takes too long. Neither is an outage of the store: a count may look at many
-    /// rows, and nobody's work depends on it.
+    /// rows, and no task depends on it.
     async fn count<T>(&self, count: impl Future<Output = Result<T, Error>>) -> Option<T> {
         let counted = tokio::select! {
             biased;

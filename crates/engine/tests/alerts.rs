@@ -144,7 +144,11 @@ async fn a_dead_letter_whose_settle_lost_its_answer_still_raises_its_alert() {
     world.store.lose_answers("settle", 1);
     let task = world.submit("k", Spec::default()).await;
     assert_eq!(world.ended(task.id).await.task.status, Status::Failed);
-    assert_eq!(world.millis(world.engine.now()), 1_150, "whoever waited was told when the second try was answered");
+    assert_eq!(
+        world.millis(world.engine.now()),
+        1_150,
+        "the caller that waited was told when the second try was answered"
+    );
     world.clock.sleep(Duration::from_secs(3600)).await;
     assert_eq!((log.alerts().len(), world.engine.dead_letters()), (1, 1));
     assert_eq!(world.store.calls("pending_alerts"), 2, "at the start, and once because of the doubt");

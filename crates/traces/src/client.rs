@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, RETRY_AFTER, USER_AGENT};
 use hyper::http::uri::{PathAndQuery, Uri};
-use hyper::{Method, Request};
+use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use redrive_dial::{DialError, Dialer, Endpoint, Stream};
+use tokio::time::{Instant, timeout_at};
 
 use crate::settings::{InvalidReceiver, Settings};
 
@@ -36,6 +38,7 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     /// How long it asks to wait before the next try.
     pub(crate) retry_after: Option<Duration>,
+    /// Empty if it is too long or breaks off: the status alone says whether the spans were taken.
     pub(crate) body: Bytes,
 }
 
@@ -51,9 +54,6 @@ pub(crate) enum Failure {
     /// No answer in time.
     #[error("the receiver of spans did not answer within {0:?}")]
     Late(Duration),
-    /// The answer is too long, or broke off.
-    #[error("the answer of the receiver of spans could not be read")]
-    Answer,
 }
 
 impl Client {
@@ -75,20 +75,29 @@ impl Client {
 
     /// Sends one request. A failure closes the connection.
     pub(crate) async fn post(&mut self, body: Bytes) -> Result<Answer, Failure> {
-        let within = self.timeout;
+        let until = Instant::now() + self.timeout;
         // Out of `self` until it has proved to be usable, also if this is dropped on the way.
         let kept = self.connection.take();
-        let (answer, connection) =
-            tokio::time::timeout(within, self.exchange(kept, body)).await.map_err(|_| Failure::Late(within))??;
-        self.connection = Some(connection);
-        Ok(answer)
+        let answered = timeout_at(until, self.exchange(kept, body)).await;
+        let (answer, connection) = answered.map_err(|_| Failure::Late(self.timeout))??;
+        let (head, body) = answer.into_parts();
+        let seconds = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        // The spans were taken or not, whatever becomes of the rest of the answer: it is no reason to send them again.
+        let body = match timeout_at(until, Limited::new(body, MOST_ANSWER).collect()).await {
+            Ok(Ok(body)) => {
+                self.connection = Some(connection);
+                body.to_bytes()
+            }
+            Ok(Err(_)) | Err(_) => Bytes::new(),
+        };
+        Ok(Answer { status: head.status.as_u16(), retry_after: seconds.map(Duration::from_secs), body })
     }
 
     async fn exchange(
         &self,
         kept: Option<SendRequest<Full<Bytes>>>,
         body: Bytes,
-    ) -> Result<(Answer, SendRequest<Full<Bytes>>), Failure> {
+    ) -> Result<(Response<Incoming>, SendRequest<Full<Bytes>>), Failure> {
         let mut connection = match self.usable(kept).await {
             Some(connection) => connection,
             None => self.connect().await?,
@@ -98,10 +107,7 @@ impl Client {
         *request.uri_mut() = Uri::from(self.path.clone());
         *request.headers_mut() = self.fields.clone();
         let answer = connection.send_request(request).await?;
-        let (head, body) = answer.into_parts();
-        let seconds = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        let body = Limited::new(body, MOST_ANSWER).collect().await.map_err(|_| Failure::Answer)?.to_bytes();
-        Ok((Answer { status: head.status.as_u16(), retry_after: seconds.map(Duration::from_secs), body }, connection))
+        Ok((answer, connection))
     }
 
     /// The connection that was kept, unless the receiver has closed it.

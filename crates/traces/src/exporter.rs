@@ -72,7 +72,10 @@ impl Exporter {
                 () = self.queue.batch() => WokenBy::Batch,
             };
             match woken {
-                WokenBy::Stop => return self.flush().await,
+                WokenBy::Stop => {
+                    self.flush().await;
+                    return self.report();
+                }
                 WokenBy::Delay => {
                     self.flush().await;
                     flush_at = Instant::now() + self.batches.delay;
@@ -83,7 +86,7 @@ impl Exporter {
                     }
                 }
             }
-            self.report();
+            self.report_if_due();
         }
     }
 
@@ -103,10 +106,10 @@ impl Exporter {
         }
         let spans = batch.len() as u64;
         let body = self.encoder.encode(batch);
-        let within = self.batches.timeout;
-        let sent = timeout(within, self.send(body)).await;
-        match sent.unwrap_or_else(|_| Err(format!("a batch could not be sent within {within:?}"))) {
-            Ok(rejected) => {
+        self.totals.sending(spans);
+        let mut why = None;
+        match timeout(self.batches.timeout, self.send(body, &mut why)).await {
+            Ok(Some(rejected)) => {
                 let rejected = rejected.min(spans);
                 self.totals.exported(spans - rejected);
                 if rejected > 0 {
@@ -114,51 +117,71 @@ impl Exporter {
                     self.last_failure = Some("the receiver rejected a part of a batch".into());
                 }
             }
-            Err(why) => {
+            Ok(None) => {
                 self.totals.dropped(spans);
-                self.last_failure = Some(why);
+                self.last_failure = why;
+            }
+            Err(_) => {
+                self.totals.dropped(spans);
+                let within = self.batches.timeout;
+                let cause = why.map(|why| format!(": {why}")).unwrap_or_default();
+                self.last_failure = Some(format!("a batch could not be sent within {within:?}{cause}"));
             }
         }
+        self.totals.sending(0);
+        // Here too: while whole batches wait, the loop does nothing else.
+        self.report_if_due();
     }
 
-    /// Sends a batch until it is taken or can never be. Returns how many of its spans the receiver rejected.
-    async fn send(&mut self, body: Bytes) -> Result<u64, String> {
-        let (mut tries, mut wait) = (0, self.first_wait);
-        loop {
-            tries += 1;
-            let (why, asked) = match self.client.post(body.clone()).await {
-                Ok(answer) if (200..300).contains(&answer.status) => return Ok(rejected(&answer)),
+    /// Sends a batch until it is taken or can never be. Returns how many of its spans the receiver rejected; nothing if
+    /// the batch was not taken. `why` is the reason of the last failure.
+    async fn send(&mut self, body: Bytes, why: &mut Option<String>) -> Option<u64> {
+        for tries in 1..=MOST_TRIES {
+            let (failure, asked) = match self.client.post(body.clone()).await {
+                Ok(answer) if (200..300).contains(&answer.status) => return Some(rejected(&answer)),
                 Ok(answer) => {
-                    let why = format!("the receiver of spans answered {}", answer.status);
+                    let failure = format!("the receiver of spans answered {}", answer.status);
                     if !is_temporary(answer.status) {
-                        return Err(why);
+                        *why = Some(failure);
+                        return None;
                     }
-                    (why, answer.retry_after)
+                    (failure, answer.retry_after)
                 }
                 Err(failure) => (reason(&failure), None),
             };
-            if tries >= MOST_TRIES {
-                return Err(why);
+            tracing::debug!(why = failure, tries, "spans were not exported");
+            *why = Some(failure);
+            if tries < MOST_TRIES {
+                sleep(wait_after(tries, self.first_wait, asked)).await;
             }
-            tracing::debug!(why, "spans were not exported, trying again");
-            sleep(asked.unwrap_or(wait)).await;
-            wait = wait.saturating_mul(2);
         }
+        None
     }
 
     /// Reports what was dropped: at once, and then at most once a minute.
-    fn report(&mut self) {
-        let dropped = self.totals.counts().dropped;
-        let (before, is_due) = match &self.reported {
-            Some(reported) => (reported.dropped, reported.at.elapsed() >= REPORT_EVERY),
-            None => (0, true),
-        };
-        if dropped > before && is_due {
-            let reason = self.last_failure.take().unwrap_or_else(|| "too many spans waited".into());
-            tracing::warn!(dropped = dropped - before, total = dropped, reason, "spans were dropped");
-            self.reported = Some(Reported { at: Instant::now(), dropped });
+    fn report_if_due(&mut self) {
+        if self.reported.as_ref().is_none_or(|reported| reported.at.elapsed() >= REPORT_EVERY) {
+            self.report();
         }
     }
+
+    /// Reports what was dropped since the last report, if anything was.
+    fn report(&mut self) {
+        let total = self.totals.counts().dropped;
+        let dropped = total - self.reported.as_ref().map_or(0, |reported| reported.dropped);
+        if dropped > 0 {
+            let reason = self.last_failure.take().unwrap_or_else(|| "too many spans waited".into());
+            tracing::warn!(dropped, total, reason, "spans were dropped");
+            self.reported = Some(Reported { at: Instant::now(), dropped: total });
+        }
+    }
+}
+
+/// The wait after a try that failed. It doubles with each try, and is what the receiver asked for if that is longer: after
+/// a `Retry-After` of 0 there would be no pause at all.
+fn wait_after(tries: u32, first: Duration, asked: Option<Duration>) -> Duration {
+    let backoff = first.saturating_mul(2_u32.saturating_pow(tries.saturating_sub(1)));
+    backoff.max(asked.unwrap_or_default())
 }
 
 /// Waits for the stop. A sender that is gone says the same.
@@ -181,4 +204,26 @@ fn rejected(answer: &Answer) -> u64 {
 fn reason(failure: &Failure) -> String {
     let causes = std::iter::successors(failure.source(), |error| (*error).source());
     causes.fold(failure.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_and_a_receiver_can_ask_for_longer_ones_only() {
+        let first = Duration::from_secs(1);
+        for (tries, asked, expected) in [
+            (1, None, 1),
+            (2, None, 2),
+            (4, None, 8),
+            (1, Some(0), 1),
+            (3, Some(3), 4),
+            (3, Some(5), 5),
+            (1, Some(u64::MAX), u64::MAX),
+        ] {
+            let wait = wait_after(tries, first, asked.map(Duration::from_secs));
+            assert_eq!(wait.as_secs(), expected, "after try {tries}, asked for {asked:?}");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use hyper::header::{HeaderMap, HeaderValue};
-use hyper::http::uri::{PathAndQuery, Uri};
+use hyper::http::uri::{Authority, PathAndQuery, Uri};
 use redrive_dial::Endpoint;
 
 /// The settings of an export.
@@ -89,7 +89,8 @@ impl Receiver {
         let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
         match uri.authority() {
             Some(authority) if authority.as_str().contains('@') => Err(InvalidReceiver::Credentials),
-            Some(_) if is_http => {
+            // `Uri` drops a fragment, and with it the path that `below` adds.
+            Some(authority) if is_http && has_usable_port(authority) && !url.contains('#') => {
                 let receiver = Receiver { uri };
                 receiver.endpoint().map(|_| receiver)
             }
@@ -122,6 +123,11 @@ impl Receiver {
     pub(crate) fn path(&self) -> PathAndQuery {
         self.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"))
     }
+}
+
+/// Whether a port that is given can be connected to. `Uri` takes any digits, and would then use the scheme's own port.
+fn has_usable_port(authority: &Authority) -> bool {
+    authority.as_str() == authority.host() || authority.port_u16().is_some_and(|port| port > 0)
 }
 
 impl fmt::Display for Receiver {
@@ -165,6 +171,11 @@ mod tests {
             ("grpc://a.test", InvalidReceiver::NoUrl),
             ("/v1/traces", InvalidReceiver::NoUrl),
             ("https://a b/", InvalidReceiver::NoUrl),
+            ("http://a.test:99999", InvalidReceiver::NoUrl),
+            ("http://a.test:0", InvalidReceiver::NoUrl),
+            ("http://a.test:", InvalidReceiver::NoUrl),
+            ("http://[::1]:99999/", InvalidReceiver::NoUrl),
+            ("http://a.test/in#key", InvalidReceiver::NoUrl),
             ("https://me:s3cret@a.test", InvalidReceiver::Credentials),
         ] {
             assert_eq!(Receiver::at(wrong), Err(why), "{wrong}");

@@ -39,6 +39,8 @@ pub struct SpanCounts {
 pub(crate) struct Totals {
     exported: AtomicU64,
     dropped: AtomicU64,
+    /// Spans of the batch that is being sent.
+    sending: AtomicU64,
 }
 
 impl Totals {
@@ -48,6 +50,10 @@ impl Totals {
 
     pub(crate) fn dropped(&self, spans: u64) {
         self.dropped.fetch_add(spans, Ordering::Relaxed);
+    }
+
+    pub(crate) fn sending(&self, spans: u64) {
+        self.sending.store(spans, Ordering::Relaxed);
     }
 
     pub(crate) fn counts(&self) -> SpanCounts {
@@ -81,8 +87,10 @@ impl Traces {
         self.stop.send_replace(true);
         if tokio::time::timeout(within, &mut exporting).await.is_err() {
             exporting.abort();
-            let waiting = self.queue.len();
-            tracing::warn!(waiting, "the last spans could not be exported in time");
+            let lost = self.queue.len() as u64 + self.totals.sending.load(Ordering::Relaxed);
+            self.totals.dropped(lost);
+            let total = self.counts().dropped;
+            tracing::warn!(dropped = lost, total, "the last spans could not be exported in time");
         }
     }
 

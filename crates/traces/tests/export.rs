@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, what is not there is a failure")]
 
+mod log;
 mod receiver;
 mod tasks;
 
@@ -17,9 +18,11 @@ use redrive_engine::events::{EndedBy, Event, Sink as _};
 use redrive_traces::{Batches, Headers, Receiver, Settings, SpanCounts, Traces};
 use tokio::task::JoinHandle;
 
+use log::Log;
 use receiver::{Answer, SpanReceiver, attribute};
 use tasks::{CREATED, attempt, claimed, ends, retries, task};
 
+/// How long anything may take before a test is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// A delay that no test lives to see the end of.
 const NEVER: Duration = Duration::from_secs(3_600);
@@ -127,10 +130,17 @@ async fn a_replay_is_a_span_below_that_of_the_first_run_and_a_callers_span_is_th
     claimed.task.reason = Some(Reason::Deadline);
     claimed.task.ended_at = Some(CREATED.after(PATIENCE));
     traces.on(&Event::Ended(&claimed.task, Status::Exhausted, EndedBy::Deadline));
+    claimed.task.begin_next_run(CREATED);
+    claimed.task.attempt_number = 2;
+    let delivered = ends(Some(attempt(2, Some(200), None)), Status::Succeeded, None);
+    traces.on(&Event::Settled(&claimed, &delivered, Status::Succeeded));
     traces.stop(exporting, PATIENCE).await;
 
-    let [attempt, first, second] = &receiver.spans()[..] else { panic!("three spans") };
-    assert!([attempt, first, second].iter().all(|span| span.trace_id == caller.trace.as_u128().to_be_bytes()));
+    let spans = receiver.spans();
+    assert!(spans.iter().all(|span| span.trace_id == caller.trace.as_u128().to_be_bytes()));
+    let [attempt, first, second, last_attempt, last] = &spans[..] else { panic!("five spans") };
+    assert_eq!((&last_attempt.parent_span_id, &last.parent_span_id), (&last.span_id, &first.span_id));
+    assert_eq!(attribute(&last.attributes, "redrive.attempts"), "1", "those of its run");
     assert_eq!(first.parent_span_id, caller.span.as_u64().to_be_bytes());
     assert_eq!((first.flags, second.flags), (0x301, 0x101), "sampled; the parent of the first one is remote");
     assert_eq!((&attempt.parent_span_id, &second.parent_span_id), (&first.span_id, &first.span_id));
@@ -139,6 +149,29 @@ async fn a_replay_is_a_span_below_that_of_the_first_run_and_a_callers_span_is_th
     let status = second.status.clone().unwrap();
     assert_eq!((status.code, status.message.as_str()), (2, "deadline"));
     assert_eq!(attribute(&second.attributes, "redrive.attempts"), "0");
+}
+
+#[tokio::test]
+async fn a_run_whose_task_waited_at_its_end_is_exported_once_with_the_reason() {
+    let receiver = SpanReceiver::start([]).await;
+    let (traces, exporting) = start(settings(&receiver.url, NEVER), Sampler::DEFAULT);
+    for (n, by, status, reason) in [
+        (1, EndedBy::Cancel, Status::Cancelled, Reason::Cancelled),
+        (2, EndedBy::Deadline, Status::Exhausted, Reason::Deadline),
+        (3, EndedBy::Budget, Status::Failed, Reason::NotRetryable),
+    ] {
+        let waited = redrive_core::Task { status, reason: Some(reason), ended_at: Some(CREATED), ..task(n) };
+        traces.on(&Event::Ended(&waited, status, by));
+    }
+    // Cancelled while its attempt was under way: the settlement says it, and the engine's second word is not counted.
+    let settled = claimed(task(4));
+    traces.on(&Event::Settled(&settled, &retries(attempt(1, Some(503), None)), Status::Cancelled));
+    traces.on(&Event::Ended(&settled.task, Status::Cancelled, EndedBy::Settlement));
+    traces.stop(exporting, PATIENCE).await;
+    let runs: Vec<_> = receiver.spans().into_iter().filter(|span| span.name == "redrive task").collect();
+    let reasons: Vec<String> = runs.iter().map(|span| attribute(&span.attributes, "redrive.reason")).collect();
+    assert_eq!(reasons, ["cancelled", "deadline", "not-retryable", "cancelled"]);
+    assert_eq!(receiver.spans().len(), 5, "the attempt, and four runs");
 }
 
 #[tokio::test]
@@ -184,6 +217,10 @@ async fn a_batch_is_sent_again_while_the_receiver_is_busy_and_not_if_it_is_refus
         (vec![Partial(2)], 1, 1),
         (vec![Partial(9)], 1, 0),
         (vec![Partial(-1)], 1, 3),
+        // The status says it all.
+        (vec![Answer::LongBody(200)], 1, 3),
+        (vec![Answer::LongBody(400)], 1, 0),
+        (vec![Answer::LongBody(503), Status(200)], 2, 3),
     ] {
         let told = format!("{answers:?}");
         let receiver = SpanReceiver::start(answers).await;
@@ -208,4 +245,61 @@ async fn a_receiver_that_hangs_holds_up_neither_the_engine_nor_a_stop_and_memory
     assert_eq!(traces.counts(), SpanCounts { exported: 0, dropped: 900 });
     traces.stop(exporting, Duration::from_millis(10)).await;
     assert_eq!(traces.counts().exported, 0);
+}
+
+#[tokio::test]
+async fn an_answer_that_never_ends_is_not_waited_for_longer_than_the_timeout_and_nothing_is_sent_twice() {
+    let receiver = SpanReceiver::start([Answer::EndlessBody(200), Answer::EndlessBody(400)]).await;
+    let settings = Settings { timeout: Duration::from_secs(2), ..settings(&receiver.url, NEVER) };
+    let (traces, exporting) = start(settings, Sampler::DEFAULT);
+    settle(&traces, 20);
+    traces.stop(exporting, PATIENCE).await;
+    assert_eq!(receiver.requests().len(), 2);
+    assert_eq!(traces.counts(), SpanCounts { exported: 10, dropped: 10 });
+}
+
+#[tokio::test]
+async fn what_is_dropped_is_reported_while_whole_batches_wait_and_at_the_end() {
+    let log = Log::watch();
+    let receiver = SpanReceiver::start(vec![Answer::Status(400); 4]).await;
+    let mut settings = settings(&receiver.url, NEVER);
+    settings.batches = Batches { most_waiting: 40, most_at_once: 10, ..settings.batches };
+    let (traces, exporting) = start(settings, Sampler::DEFAULT);
+    // Four whole batches wait, and five more spans find no room.
+    settle(&traces, 45);
+    receiver.until(2).await;
+    assert_eq!(log.warnings().len(), 1, "before the last whole batch is sent: {:?}", log.warnings());
+    traces.stop(exporting, PATIENCE).await;
+    let reason = "the receiver of spans answered 400";
+    let reported = |dropped: u64, total: u64| format!("dropped={dropped} reason={reason} total={total}");
+    let [first, last] = &log.warnings()[..] else { panic!("{:?}", log.warnings()) };
+    assert_eq!(*first, format!("spans were dropped {}", reported(15, 15)));
+    assert_eq!(*last, format!("spans were dropped {}", reported(30, 45)));
+    assert_eq!(traces.counts(), SpanCounts { exported: 0, dropped: 45 });
+}
+
+#[tokio::test]
+async fn a_stop_in_the_middle_of_a_batch_counts_it_as_dropped_with_what_waits() {
+    let log = Log::watch();
+    let receiver = SpanReceiver::start([Answer::Hang]).await;
+    let (traces, exporting) = start(settings(&receiver.url, NEVER), Sampler::DEFAULT);
+    settle(&traces, 10);
+    receiver.until(1).await;
+    settle(&traces, 3);
+    traces.stop(exporting, Duration::from_millis(10)).await;
+    assert_eq!(traces.counts(), SpanCounts { exported: 0, dropped: 13 });
+    assert_eq!(log.warnings(), ["the last spans could not be exported in time dropped=13 total=13"]);
+}
+
+#[tokio::test]
+async fn a_batch_that_is_given_up_for_time_names_the_last_failure() {
+    let log = Log::watch();
+    let receiver = SpanReceiver::start([Answer::RetryAfter(503, u64::MAX)]).await;
+    let mut settings = settings(&receiver.url, NEVER);
+    settings.batches.timeout = Duration::from_secs(2);
+    let (traces, exporting) = start(settings, Sampler::DEFAULT);
+    settle(&traces, 1);
+    traces.stop(exporting, PATIENCE).await;
+    let [warning] = &log.warnings()[..] else { panic!("{:?}", log.warnings()) };
+    assert!(warning.contains("could not be sent within 2s: the receiver of spans answered 503"), "{warning}");
 }

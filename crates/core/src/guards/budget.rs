@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_finds_it_spent_is_told_when_to_ask_again() {
+    fn a_caller_that_finds_it_spent_is_told_when_to_ask_again() {
         let mut budget = Budget::default();
         assert_eq!(granted(&mut budget, 7_300), 10);
         for (now, again) in [(7_300, 8_000), (7_999, 8_000), (8_000, 9_000), (20_001, 21_000)] {

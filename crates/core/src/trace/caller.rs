@@ -118,11 +118,13 @@ fn shorten(members: &mut Vec<&str>) {
     }
 }
 
+/// The rule of Level 2, which allows more than that of Level 1: a digit at the start, and `@` anywhere behind it.
 fn is_key(key: &str) -> bool {
+    let begins_right = key.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit());
     let is_allowed = |byte: u8| {
         byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-' | b'*' | b'/' | b'@')
     };
-    (1..=256).contains(&key.len()) && key.bytes().all(is_allowed)
+    begins_right && key.len() <= 256 && key.bytes().all(is_allowed)
 }
 
 fn is_value(value: &str) -> bool {
@@ -181,6 +183,10 @@ mod tests {
             (&["a"], None),
             (&["a="], None),
             (&["=1"], None),
+            (&["_a=1"], None),
+            (&["@a=1"], None),
+            (&["-=1"], None),
+            (&["a@=1,0@b=2"], Some("a@=1,0@b=2")),
             (&["A=1"], None),
             (&["a b=1"], None),
             (&["a=1=2"], None),
@@ -195,6 +201,11 @@ mod tests {
         }
         assert_eq!(of(&[PARENT, ("tracestate", &many(32))]).state, Some(many(32)));
         assert_eq!(of(&[PARENT, ("tracestate", &many(33))]).state, None);
+        let state = |key: usize, value: usize| {
+            let member = format!("{}={}", "k".repeat(key), "v".repeat(value));
+            of(&[PARENT, ("tracestate", &member)]).state.is_some()
+        };
+        assert_eq!([state(255, 256), state(256, 255), state(257, 1), state(1, 257)], [true, true, false, false]);
         assert_eq!(of(&[("tracestate", "a=1")]).state, None, "it belongs to a traceparent");
         assert_eq!(of(&[("traceparent", "x"), ("tracestate", "a=1")]).state, None);
     }
@@ -210,6 +221,9 @@ mod tests {
         assert_eq!(kept, [short(1), short(2), short(3), short(4), short(5)].join(","));
         assert!(kept.len() <= MAX_TRACE_STATE);
         assert_eq!(state(&[long.clone(), short(1)]), [long, short(1)].join(","));
+        let exactly = |key: &str, length: usize| format!("{key}={}", "x".repeat(length - 2));
+        assert_eq!(state(&[exactly("a", 256), exactly("b", 255)]).len(), MAX_TRACE_STATE);
+        assert_eq!(state(&[exactly("a", 256), exactly("b", 256)]), exactly("a", 256), "one character too long");
     }
 
     #[test]

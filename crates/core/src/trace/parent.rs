@@ -19,7 +19,7 @@ pub struct TraceParent {
 /// The flags of a `traceparent`. Those that the rules do not define are not kept, and are written as zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Flags {
-    /// Whoever sent it records the trace.
+    /// The sender records the trace.
     pub is_sampled: bool,
     /// The last 7 bytes of the trace's id are random.
     pub is_random: bool,
@@ -160,7 +160,9 @@ mod tests {
             (format!("00-{TRACE}-{}.-01", &SPAN[1..]), None),
             (format!("00-{TRACE}-{SPAN}-0x"), None),
             (format!("00-{TRACE}-{SPAN}-+1"), None),
-            (format!("00_{TRACE}_{SPAN}_01"), None),
+            (format!("00_{TRACE}-{SPAN}-01"), None),
+            (format!("00-{TRACE}_{SPAN}-01"), None),
+            (format!("00-{TRACE}-{SPAN}_01"), None),
             (format!("00-{TRACE}{SPAN}--01"), None),
             (format!("0-{TRACE}-{SPAN}-01"), None),
             (format!("000-{TRACE}-{SPAN}-01"), None),

@@ -15,7 +15,7 @@ pub struct Sampler {
     pub otherwise: Undecided,
 }
 
-/// The decision about a trace that nobody has decided about before.
+/// The decision about a trace whose caller has not decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Undecided {
     /// All are recorded.
@@ -45,9 +45,10 @@ impl Ratio {
         is_ratio.then_some(Ratio { rejected_below })
     }
 
-    /// The ratio as a number.
+    /// The ratio as a number, to 12 decimal places: 0.1 is 0.1 again.
     pub fn as_f64(self) -> f64 {
-        1.0 - self.rejected_below as f64 / RANDOM_VALUES as f64
+        let ratio = 1.0 - self.rejected_below as f64 / RANDOM_VALUES as f64;
+        (ratio * 1e12).round() / 1e12
     }
 
     fn has(self, trace: TraceId) -> bool {
@@ -106,9 +107,17 @@ mod tests {
             let recorded = evenly.filter(|id| sampler.samples(&Task { id: *id, ..task(None) }));
             assert!(recorded.count().abs_diff(expected) <= 1, "{ratio}");
         }
+        let has = |ratio, random: u64| {
+            let trace = TraceId::from_u128(1 << 127 | u128::from(random)).unwrap();
+            Ratio::try_new(ratio).unwrap().has(trace)
+        };
+        assert!(has(1.0, 0) && !has(0.0, RANDOM_VALUES - 1), "all and none, without an exception");
+        assert!(has(0.5, RANDOM_VALUES / 2) && !has(0.5, RANDOM_VALUES / 2 - 1));
         for wrong in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
             assert_eq!(Ratio::try_new(wrong), None);
         }
-        assert_eq!(Ratio::try_new(0.25).map(Ratio::as_f64), Some(0.25));
+        for ratio in [0.0, 0.001, 0.01, 0.1, 0.25, 0.7, 0.999, 1.0] {
+            assert_eq!(Ratio::try_new(ratio).map(Ratio::as_f64), Some(ratio));
+        }
     }
 }

@@ -37,6 +37,20 @@ const DEFAULT_ENDPOINT: &str = "http://localhost:4318";
 const MILLIS: RangeInclusive<u64> = 1..=600_000;
 /// The most spans that may wait.
 const WAITING: RangeInclusive<u64> = 1..=1_000_000;
+/// The most spans in one request, which is encoded at once and has about 730 bytes for each.
+const AT_ONCE: RangeInclusive<u64> = 1..=10_000;
+/// Header fields that say how a request is framed and carried, which only the export knows.
+const FRAMING: [&str; 9] = [
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+];
 /// The attribute of a resource that names the service.
 const SERVICE_NAME: &str = "service.name";
 
@@ -94,7 +108,7 @@ impl Variables<'_> {
         if self.read(DISABLED, truth) == Some(true) {
             return (false, by(DISABLED));
         }
-        let exporter = self.read(EXPORTER, |text| match text {
+        let exporter = self.read(EXPORTER, |text| match &*text.to_ascii_lowercase() {
             "otlp" => Ok(true),
             "none" => Ok(false),
             _ => Err(format!("must be otlp or none, not {text:?}")),
@@ -112,9 +126,10 @@ impl Variables<'_> {
 
     fn sampler(&mut self) -> Sampler {
         let Some(name) = self.read(SAMPLER, |text| Ok(text.to_owned())) else { return Sampler::DEFAULT };
-        let (follows_parent, root) = match name.strip_prefix("parentbased_") {
+        let lower = name.to_ascii_lowercase();
+        let (follows_parent, root) = match lower.strip_prefix("parentbased_") {
             Some(root) => (true, root),
-            None => (false, name.as_str()),
+            None => (false, lower.as_str()),
         };
         let otherwise = match root {
             "always_on" => Undecided::Always,
@@ -149,11 +164,11 @@ impl Variables<'_> {
 
     fn batches(&mut self) -> Batches {
         let default = Batches::default();
-        let count = |text: &str| {
-            whole(text, WAITING).and_then(|count| usize::try_from(count).map_err(|error| error.to_string()))
+        let count = |text: &str, allowed| {
+            whole(text, allowed).and_then(|count| usize::try_from(count).map_err(|error| error.to_string()))
         };
-        let most_waiting = self.read(QUEUE, count).unwrap_or(default.most_waiting);
-        let given = self.read(BATCH, count);
+        let most_waiting = self.read(QUEUE, |text| count(text, WAITING)).unwrap_or(default.most_waiting);
+        let given = self.read(BATCH, |text| count(text, AT_ONCE));
         if let Some(given) = given.filter(|given| *given > most_waiting) {
             self.problem(BATCH, format!("must be at most {QUEUE} ({most_waiting}), not {given}"));
         }
@@ -167,11 +182,15 @@ impl Variables<'_> {
 
     /// What describes this process; the name of the service has its own variable, which wins.
     fn resource(&mut self) -> Vec<(String, String)> {
-        let mut attributes = self.read(RESOURCE, pairs).unwrap_or_default();
-        let named = self.read(SERVICE, |text| Ok(text.to_owned()));
-        if named.is_some() {
-            attributes.retain(|(name, _)| name != SERVICE_NAME);
+        let mut attributes: Vec<(String, String)> = Vec::new();
+        for (name, value) in self.read(RESOURCE, pairs).unwrap_or_default() {
+            // OTLP allows each name once; the last one wins.
+            attributes.retain(|(known, _)| *known != name);
+            attributes.push((name, value));
         }
+        let named = self.read(SERVICE, |text| Ok(text.to_owned()));
+        // A service without a name is shown as unknown by receivers.
+        attributes.retain(|(name, value)| name != SERVICE_NAME || named.is_none() && !value.is_empty());
         if !attributes.iter().any(|(name, _)| name == SERVICE_NAME) {
             attributes.insert(0, (SERVICE_NAME.to_owned(), named.unwrap_or_else(|| "redrive".to_owned())));
         }
@@ -210,7 +229,8 @@ fn truth(text: &str) -> Result<bool, Wrong> {
 
 fn propagators(text: &str) -> Result<Propagators, Wrong> {
     let mut propagators = Propagators { trace_context: false, baggage: false };
-    let names: Vec<&str> = text.split(',').map(str::trim).collect();
+    let lower = text.to_ascii_lowercase();
+    let names: Vec<&str> = lower.split(',').map(str::trim).collect();
     for name in &names {
         match *name {
             "tracecontext" => propagators.trace_context = true,
@@ -223,7 +243,7 @@ fn propagators(text: &str) -> Result<Propagators, Wrong> {
 }
 
 fn protocol(text: &str) -> Result<(), Wrong> {
-    match text {
+    match &*text.to_ascii_lowercase() {
         "http/protobuf" => Ok(()),
         "grpc" => {
             Err("must be http/protobuf, not \"grpc\": receivers listen for it on another port, usually 4318 instead \
@@ -266,6 +286,9 @@ fn headers(text: &str) -> Result<Headers, Wrong> {
     let mut headers = Headers::default();
     for (name, value) in pairs(text)? {
         let name: HeaderName = name.parse().map_err(|_| "must have valid names of headers".to_owned())?;
+        if FRAMING.contains(&name.as_str()) {
+            return Err(format!("must not contain {name}: the export sets it itself"));
+        }
         let mut value = HeaderValue::from_str(&value)
             .map_err(|_| format!("has a value for {name} that cannot be sent in a header"))?;
         value.set_sensitive(true);
@@ -301,6 +324,9 @@ mod tests {
             (&[(EXPORTER, "otlp")], Some("http://localhost:4318/v1/traces"), Some(EXPORTER)),
             (&[(EXPORTER, "otlp"), ON], Some("http://127.0.0.1:4318/v1/traces"), Some(ENDPOINT)),
             (&[(EXPORTER, "none"), ON], None, Some(EXPORTER)),
+            (&[(EXPORTER, "None"), ON], None, Some(EXPORTER)),
+            (&[(EXPORTER, "OTLP")], Some("http://localhost:4318/v1/traces"), Some(EXPORTER)),
+            (&[(PROTOCOL[0], "HTTP/Protobuf"), ON], Some("http://127.0.0.1:4318/v1/traces"), Some(ENDPOINT)),
             (&[(DISABLED, "TRUE"), (EXPORTER, "otlp"), ON], None, Some(DISABLED)),
             (&[(DISABLED, "false"), ON], Some("http://127.0.0.1:4318/v1/traces"), Some(ENDPOINT)),
             (&[(ENDPOINT, "")], None, None),
@@ -322,6 +348,10 @@ mod tests {
             ("always_on", "", "always_on"),
             ("always_off", "0.5", "always_off"),
             ("traceidratio", "0.25", "traceidratio 0.25"),
+            ("traceidratio", "0.1", "traceidratio 0.1"),
+            ("traceidratio", "0.01", "traceidratio 0.01"),
+            ("traceidratio", "1", "traceidratio 1"),
+            ("ParentBased_TraceIdRatio", "1e-3", "parentbased_traceidratio 0.001"),
             ("traceidratio", "", "always_on"),
             ("parentbased_traceidratio", "0", "parentbased_traceidratio 0"),
             ("parentbased_always_off", "", "parentbased_always_off"),
@@ -334,6 +364,7 @@ mod tests {
             ("", true, true),
             ("tracecontext", true, false),
             ("baggage, tracecontext", true, true),
+            ("TraceContext,BAGGAGE", true, true),
             ("baggage", false, true),
             ("none", false, false),
         ] {
@@ -369,7 +400,14 @@ mod tests {
         assert_eq!((given.timeout, given.batches), (Duration::from_millis(2_500), batches));
         let text = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         assert_eq!(given.resource, [text("service.name", "shop"), text("deployment.environment.name", "a,b")]);
-        assert_eq!(settings(&[(RESOURCE, "service.name=other")]).resource, [text("service.name", "other")]);
+        for (attributes, expected) in [
+            ("service.name=other", vec![text("service.name", "other")]),
+            ("service.name=,a=b", vec![text("service.name", "redrive"), text("a", "b")]),
+            ("a=b,service.name=x,a=c", vec![text("service.name", "x"), text("a", "c")]),
+            ("a=b=c", vec![text("service.name", "redrive"), text("a", "b=c")]),
+        ] {
+            assert_eq!(settings(&[(RESOURCE, attributes)]).resource, expected, "{attributes}");
+        }
     }
 
     #[test]
@@ -384,12 +422,16 @@ mod tests {
             (PROTOCOL[0], "http/json", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: must be http/protobuf, not \"http/json\""),
             (TRACES_ENDPOINT, "s3cret", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: must be an absolute URL"),
             (ENDPOINT, "http://me:s3cret@a.test", "OTEL_EXPORTER_OTLP_ENDPOINT: must not contain a user and password"),
+            (ENDPOINT, "http://a.test:99999", "OTEL_EXPORTER_OTLP_ENDPOINT: must be an absolute URL"),
             (HEADERS[1], "s3cret", "OTEL_EXPORTER_OTLP_HEADERS: must be NAME=VALUE,NAME=VALUE, percent-encoded"),
             (HEADERS[0], "x=s3cret%0A", "OTEL_EXPORTER_OTLP_TRACES_HEADERS: has a value for x that cannot be sent"),
             (HEADERS[0], "a b=s3cret", "OTEL_EXPORTER_OTLP_TRACES_HEADERS: must have valid names of headers"),
+            (HEADERS[0], "Content-Length=5", "OTEL_EXPORTER_OTLP_TRACES_HEADERS: must not contain content-length: the"),
+            (HEADERS[1], "host=s3cret", "OTEL_EXPORTER_OTLP_HEADERS: must not contain host: the export sets it itself"),
             (TIMEOUT[1], "10s", "OTEL_EXPORTER_OTLP_TIMEOUT: must be a whole number from 1 to 600000, not \"10s\""),
             (DELAY, "0", "OTEL_BSP_SCHEDULE_DELAY: must be a whole number from 1 to 600000, not \"0\" (milliseconds)"),
             (QUEUE, "-1", "OTEL_BSP_MAX_QUEUE_SIZE: must be a whole number from 1 to 1000000"),
+            (BATCH, "10001", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE: must be a whole number from 1 to 10000, not \"10001\""),
             (BATCH, "3000", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE: must be at most OTEL_BSP_MAX_QUEUE_SIZE (2048), not 3000"),
             (RESOURCE, "a", "OTEL_RESOURCE_ATTRIBUTES: must be NAME=VALUE"),
         ] {
@@ -402,7 +444,10 @@ mod tests {
             assert!(problems[0].starts_with(expected), "{}", problems[0]);
             assert!(!problems[0].contains("s3cret"), "{}", problems[0]);
         }
-        let ratio = read_from(&[ON, (SAMPLER, "traceidratio"), (SAMPLER_ARG, "2")]).problems;
-        assert_eq!(ratio[0].to_string(), "OTEL_TRACES_SAMPLER_ARG: must be a number from 0 to 1, not \"2\"");
+        for wrong in ["2", "-0.1", "1.0000001", "NaN", "inf", "0x1", "half"] {
+            let ratio = read_from(&[ON, (SAMPLER, "traceidratio"), (SAMPLER_ARG, wrong)]).problems;
+            let expected = format!("OTEL_TRACES_SAMPLER_ARG: must be a number from 0 to 1, not {wrong:?}");
+            assert_eq!(ratio[0].to_string(), expected);
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What sinks were told that it fires, kept in the store: a process that starts tells them what is over.
 //!
 //! For each sink there is an idempotency record of the tenant of notifications, whose response is the list. Over a shared store
-//! each node has its own. A node that never returns tells nobody that its alerts are over.
+//! each node has its own. A node that never returns does not tell its sinks that its alerts are over.
 
 use std::time::Duration;
 

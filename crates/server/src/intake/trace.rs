@@ -49,9 +49,17 @@ mod tests {
     const OTHER: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
 
     fn traced(document: &[(&str, &str)], beside: &[(&str, &str)]) -> (Option<String>, Vec<(String, String)>) {
+        traced_by(Propagators::default(), document, beside)
+    }
+
+    fn traced_by(
+        propagators: Propagators,
+        document: &[(&str, &str)],
+        beside: &[(&str, &str)],
+    ) -> (Option<String>, Vec<(String, String)>) {
         let document: Vec<_> = document.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
         let beside = CallerContext::of(beside.iter().copied());
-        let TaskTrace { parent, adopted } = of(&document, &beside, Propagators::default());
+        let TaskTrace { parent, adopted } = of(&document, &beside, propagators);
         (parent.map(|parent| parent.to_string()), adopted)
     }
 
@@ -74,5 +82,23 @@ mod tests {
         }
         assert_eq!(traced(&[], &[]), (None, vec![]));
         assert_eq!(traced(&[], &[("traceparent", "x"), ("tracestate", "a=1")]), (None, vec![]));
+    }
+
+    #[test]
+    fn only_what_is_propagated_is_taken_from_the_document_or_the_request() {
+        let context = [("traceparent", ONE), ("tracestate", "a=1"), ("baggage", "b=2")];
+        let owned = |fields: &[(&str, &str)]| -> Vec<(String, String)> {
+            fields.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+        };
+        for (trace_context, baggage, parent, adopted) in [
+            (true, false, Some(ONE), &[("tracestate", "a=1")][..]),
+            (false, true, None, &[("baggage", "b=2")]),
+            (false, false, None, &[]),
+        ] {
+            let propagators = Propagators { trace_context, baggage };
+            let parent = parent.map(str::to_owned);
+            assert_eq!(traced_by(propagators, &[], &context), (parent.clone(), owned(adopted)), "{propagators:?}");
+            assert_eq!(traced_by(propagators, &context, &[]), (parent, vec![]), "{propagators:?}");
+        }
     }
 }

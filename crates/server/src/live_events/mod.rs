@@ -137,4 +137,4 @@ impl fmt::Debug for LiveEvents {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -19,7 +19,7 @@ use crate::operation_error::OperationError;
 pub(crate) const BATCH: usize = 64;
 
 /// The most events that are looked at for one batch: tasks wait meanwhile.
-const LOOKED_AT: usize = 256;
+pub(crate) const LOOKED_AT: usize = 256;
 
 /// Where a reader starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use redrive_engine::clock::Sleep;
 use redrive_engine::events::EndedBy;
 use redrive_store::{ClaimedTask, Lease, Next, Settlement, Token};
 
-use super::reader::BATCH;
+use super::reader::{BATCH, LOOKED_AT};
 use super::*;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000);
@@ -43,16 +43,17 @@ impl Entropy for Constant {
     }
 }
 
-fn keeping(kept: usize) -> Arc<LiveEvents> {
+/// Keeps events, at a time that never moves.
+pub(crate) fn keeping(kept: usize) -> Arc<LiveEvents> {
     LiveEvents::new(kept, Arc::new(StoppedClock), &Constant(7))
 }
 
-fn lane(tenant: &str, dependency: &str) -> Lane {
+pub(crate) fn lane(tenant: &str, dependency: &str) -> Lane {
     Lane { tenant: TenantId::try_new(tenant).unwrap(), dependency: Dependency::try_new(dependency).unwrap() }
 }
 
 /// A task whose second run has made two attempts.
-fn task(lane: Lane) -> Task {
+pub(crate) fn task(lane: Lane) -> Task {
     Task {
         id: TaskId::from_parts(1, 2),
         lane,
@@ -150,10 +151,18 @@ fn an_end_is_told_once_with_the_reason_and_the_attempts_that_count() {
         let events = [Event::Settled(&claimed, &settlement, status), Event::Ended(&task, status, EndedBy::Settlement)];
         assert_eq!(kept(&events), expected, "{status:?}");
     }
-    let overdue = Task { status: Status::Exhausted, reason: Some(Reason::Deadline), ..task };
-    let facts = EndFacts { status: Status::Exhausted, reason: overdue.reason, attempts: attempts(5, 2) };
-    let events = [Event::Ended(&overdue, Status::Exhausted, EndedBy::Deadline)];
-    assert_eq!(kept(&events), [Happening::Ended(facts), Happening::DeadLetter(facts)]);
+    // It waited, so there is no settlement.
+    for (by, status, reason) in [
+        (EndedBy::Deadline, Status::Exhausted, Reason::Deadline),
+        (EndedBy::Budget, Status::Failed, Reason::NotRetryable),
+        (EndedBy::Cancel, Status::Cancelled, Reason::Cancelled),
+    ] {
+        let waited = Task { status, reason: Some(reason), ..task.clone() };
+        let facts = EndFacts { status, reason: Some(reason), attempts: attempts(5, 2) };
+        let mut expected = vec![Happening::Ended(facts)];
+        expected.extend(status.is_dead_letter().then_some(Happening::DeadLetter(facts)));
+        assert_eq!(kept(&[Event::Ended(&waited, status, by)]), expected, "{status:?}");
+    }
 }
 
 #[test]
@@ -336,4 +345,33 @@ fn a_reader_that_does_not_follow_ends_with_the_newest_event_of_its_beginning() {
     assert_eq!((batch.events.len(), batch.progress), (1, Progress::Ended));
     drop(reader);
     assert_eq!(live.readers(), 0);
+}
+
+#[test]
+fn a_read_looks_at_few_events_also_if_it_wants_none_of_them() {
+    let live = keeping(1_000);
+    (0..2 * LOOKED_AT + 7).for_each(|_| live.on(&Event::Accepted(&task(lane("acme", "a")))));
+    let tenant = TenantId::try_new("other").unwrap();
+    let mut reader = EventReader::open(&live, tenant, EventFilter::default(), StartAt::Past, true).unwrap();
+    for (position, progress) in
+        [(LOOKED_AT, Progress::Behind), (2 * LOOKED_AT, Progress::Behind), (2 * LOOKED_AT + 7, Progress::CaughtUp)]
+    {
+        let batch = reader.read();
+        assert_eq!((batch.events, batch.gap, batch.progress), (vec![], None, progress));
+        assert_eq!(reader.position().number, position as u64);
+    }
+}
+
+#[test]
+fn a_reader_that_does_not_follow_ends_with_the_gap_if_all_that_it_was_to_read_is_gone() {
+    let live = keeping(2);
+    let accept = || live.on(&Event::Accepted(&task(lane("acme", "a"))));
+    accept();
+    let tenant = TenantId::try_new("acme").unwrap();
+    let mut reader = EventReader::open(&live, tenant, EventFilter::default(), StartAt::Past, false).unwrap();
+    (0..5).for_each(|_| accept());
+    let batch = reader.read();
+    let gap = Gap { reason: GapReason::SlowReader, missed: Some(4) };
+    assert_eq!((batch.gap, batch.events, batch.progress), (Some((reader.position(), gap)), vec![], Progress::Ended));
+    assert_eq!(reader.position(), EventId { start: 7, number: 4 });
 }

@@ -18,7 +18,7 @@ pub struct AlertList {
 }
 
 /// Lists the alerts that a caller may see: those of its tenant's dependencies, and those of the service and its sinks. It answers
-/// also while the store fails: that is when somebody looks.
+/// also while the store fails, when it is needed most.
 pub async fn list_alerts(app: &App, caller: &Caller) -> AlertList {
     let is_theirs = |alert: &Alert| match &alert.subject {
         Subject::Lane(lane) => lane.tenant == caller.tenant || lane.tenant == app.alerts.system,

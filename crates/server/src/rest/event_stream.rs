@@ -161,3 +161,93 @@ enum Pause {
     HeartbeatDue,
     Stopping,
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures_util::StreamExt as _;
+    use redrive_core::TenantId;
+    use redrive_engine::events::{Event, Sink as _};
+
+    use super::*;
+    use crate::live_events::tests::{keeping, lane, task};
+    use crate::live_events::{EventFilter, LiveEvents, StartAt};
+    use crate::rest::shutdown;
+
+    fn accept(live: &LiveEvents, dependency: &str) {
+        live.on(&Event::Accepted(&task(lane("acme", dependency))));
+    }
+
+    /// A stream of the events of a dependency, behind its opening.
+    async fn opened(live: &Arc<LiveEvents>, shutdown: ShutdownSignal) -> Pieces {
+        let filter = EventFilter { dependency: Some(lane("acme", "a").dependency), ..EventFilter::default() };
+        let tenant = TenantId::try_new("acme").unwrap();
+        let reader = EventReader::open(live, tenant, filter, StartAt::Now, true).unwrap();
+        let mut stream = pieces(reader, "n", shutdown);
+        let opening = next(&mut stream).await;
+        assert!(opening.ends_with("retry: 1000\nid: 0000000000000007-0\n\n"), "{opening}");
+        stream
+    }
+
+    async fn next(stream: &mut Pieces) -> String {
+        String::from_utf8(stream.next().await.unwrap().unwrap().to_vec()).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_heartbeat_moves_the_position_of_a_reader_that_is_shown_nothing() {
+        let (_trigger, signal) = shutdown::channel();
+        let live = keeping(10);
+        let mut stream = opened(&live, signal).await;
+        let began = Instant::now();
+        assert_eq!(next(&mut stream).await, ": heartbeat\nid: 0000000000000007-0\n\n");
+        assert_eq!(began.elapsed(), Duration::from_secs(15));
+        (0..3).for_each(|_| accept(&live, "b"));
+        assert_eq!(next(&mut stream).await, ": heartbeat\nid: 0000000000000007-3\n\n");
+        assert_eq!(began.elapsed(), Duration::from_secs(30));
+    }
+
+    #[tokio::test(start_paused = true)]
+    #[expect(clippy::disallowed_methods, reason = "time is paused")]
+    async fn an_event_wakes_a_reader_that_waits() {
+        let (_trigger, signal) = shutdown::channel();
+        let live = keeping(10);
+        let mut stream = opened(&live, signal).await;
+        let began = Instant::now();
+        let second = Duration::from_secs(1);
+        // It is reading, and goes on to wait.
+        assert!(tokio::time::timeout(second, stream.next()).await.is_err());
+        accept(&live, "a");
+        let piece = next(&mut stream).await;
+        assert!(piece.contains("event: accepted"), "{piece}");
+        assert_eq!(began.elapsed(), second, "before the next heartbeat");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_that_come_soon_after_the_last_read_are_sent_together() {
+        let (_trigger, signal) = shutdown::channel();
+        let live = keeping(10);
+        let mut stream = opened(&live, signal).await;
+        accept(&live, "a");
+        // It has not read yet.
+        assert_eq!(next(&mut stream).await.matches("event: accepted").count(), 1);
+        let began = Instant::now();
+        (0..3).for_each(|_| accept(&live, "a"));
+        assert_eq!(next(&mut stream).await.matches("event: accepted").count(), 3);
+        assert_eq!(began.elapsed(), Duration::from_millis(20));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stop_sends_what_there_is_and_ends_the_stream() {
+        let (trigger, signal) = shutdown::channel();
+        let live = keeping(10);
+        let mut stream = opened(&live, signal).await;
+        accept(&live, "a");
+        accept(&live, "b");
+        trigger.start();
+        let last = next(&mut stream).await;
+        assert!(last.starts_with("id: 0000000000000007-1\nevent: accepted\n"), "{last}");
+        assert!(last.ends_with("\n\nid: 0000000000000007-2\n\n"), "{last}");
+        assert!(stream.next().await.is_none());
+    }
+}

@@ -200,7 +200,7 @@ async fn one_http2_connection_holds_no_more_than_an_eighth() {
     assert!(!unread.is_empty() && unread.len() <= 2 && refused >= 58, "{} and {refused}", unread.len());
     assert!(world.memory.held() <= MOST / 8 + 128 * 1024, "{:?}", world.memory);
     small_requests_are_served(&world).await;
-    // Others have their own share, and whoever reads gets room again.
+    // Others have their own share, and a caller that reads gets room again.
     assert_eq!(world.get("/retry-tasks?limit=500").await.status, 200);
     // Together: the connection's window is shared, and one that is not read holds up the other.
     let read = unread.into_iter().map(|response| response.into_body().collect());

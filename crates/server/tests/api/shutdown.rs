@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use crate::world::{Ask, Connection, World};
 
 #[tokio::test]
-async fn whoever_waits_is_answered_with_the_task_as_it_is() {
+async fn a_caller_that_waits_is_answered_with_the_task_as_it_is() {
     let mut world = World::start().await;
     let _held = world.target.hold();
     let mut connection = Connection::open(world.address).await;

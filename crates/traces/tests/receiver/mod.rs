@@ -1,12 +1,15 @@
 //! A receiver of OTLP over HTTP that answers as it is told.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
+use futures_util::StreamExt as _;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
 use hyper::header::HeaderMap;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -21,6 +24,8 @@ use prost::Message as _;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
+use crate::PATIENCE;
+
 /// What is answered to a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
@@ -30,6 +35,10 @@ pub(crate) enum Answer {
     RetryAfter(u16, u64),
     /// 200, and how many spans were rejected.
     Partial(i64),
+    /// This status, with a body that is longer than what is read of it.
+    LongBody(u16),
+    /// This status, with a body that never ends.
+    EndlessBody(u16),
     /// The connection is closed instead.
     Close,
     /// Nothing.
@@ -91,17 +100,22 @@ impl SpanReceiver {
 
     /// Waits until this many requests have been received.
     pub(crate) async fn until(&self, count: usize) {
-        loop {
-            let has_received = self.state.has_received.notified();
-            if self.requests().len() >= count {
-                return;
+        let received = async {
+            loop {
+                let has_received = self.state.has_received.notified();
+                if self.requests().len() >= count {
+                    return;
+                }
+                has_received.await;
             }
-            has_received.await;
-        }
+        };
+        tokio::time::timeout(PATIENCE, received).await.expect("the requests");
     }
 }
 
-async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, std::io::Error> {
+type Body = BoxBody<Bytes, Infallible>;
+
+async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Response<Body>, std::io::Error> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
     let export = ExportTraceServiceRequest::decode(body).unwrap();
@@ -110,14 +124,21 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
     state.received.lock().unwrap().push(received);
     state.has_received.notify_waiters();
     let with = |status: u16| Response::builder().status(status);
-    let empty = || Full::new(Bytes::new());
+    let whole = |bytes: Vec<u8>| Full::new(Bytes::from(bytes)).boxed();
+    let empty = || whole(Vec::new());
     Ok(match answer {
         Answer::Status(status) => with(status).body(empty()).unwrap(),
         Answer::RetryAfter(status, seconds) => with(status).header("retry-after", seconds).body(empty()).unwrap(),
         Answer::Partial(rejected_spans) => {
             let partial = ExportTracePartialSuccess { rejected_spans, error_message: "no".into() };
             let document = ExportTraceServiceResponse { partial_success: Some(partial) };
-            with(200).body(Full::new(document.encode_to_vec().into())).unwrap()
+            with(200).body(whole(document.encode_to_vec())).unwrap()
+        }
+        Answer::LongBody(status) => with(status).body(whole(vec![b'x'; 1024 * 1024])).unwrap(),
+        Answer::EndlessBody(status) => {
+            let begun = futures_util::stream::iter([Ok(Frame::data(Bytes::from_static(b"x")))]);
+            let body = StreamBody::new(begun.chain(futures_util::stream::pending()));
+            with(status).body(BoxBody::new(body)).unwrap()
         }
         Answer::Close => return Err(std::io::Error::other("closed")),
         Answer::Hang => std::future::pending().await,

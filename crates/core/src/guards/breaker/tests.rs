@@ -273,7 +273,7 @@ fn probes_of_which_nothing_is_heard_make_room_and_still_count_when_they_come_bac
 }
 
 #[test]
-fn a_clock_that_goes_back_makes_nobody_wait_longer_than_what_was_drawn() {
+fn a_clock_that_goes_back_makes_no_attempt_wait_longer_than_what_was_drawn() {
     let hour = 3_600 * SECOND;
     let mut breaker = opened(hour);
     assert_eq!(breaker.admit(at(5 * SECOND)), Admission::Wait { until: at(20 * SECOND) });

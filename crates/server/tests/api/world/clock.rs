@@ -29,13 +29,13 @@ struct Sleeper {
 }
 
 impl ManualClock {
-    /// Moves the time, and wakes whoever has slept long enough.
+    /// Moves the time, and wakes those that have slept long enough.
     pub(crate) fn advance(&self, by: Duration) {
         let mut state = self.state.lock().unwrap();
         state.elapsed += by;
         let now = state.elapsed;
         for sleeper in state.sleepers.extract_if(.., |sleeper| sleeper.until <= now) {
-            // Whoever gave up sleeping does not mind.
+            // A receiver that is gone has given up sleeping.
             sleeper.wake.send(()).unwrap_or_default();
         }
     }

@@ -16,7 +16,7 @@ pub(crate) const RECEIVER: &str = "https://receiver.example/";
 pub(crate) struct Receiver {
     target: Arc<ScriptedTarget>,
     status: AtomicU16,
-    /// Whether it shows a certificate that nobody trusts.
+    /// Whether it shows a certificate that is not trusted.
     is_untrusted: AtomicBool,
     received: Mutex<Vec<Received>>,
 }
@@ -44,7 +44,7 @@ impl Receiver {
         self.status.store(status, Ordering::Relaxed);
     }
 
-    /// Shows a certificate that nobody trusts from here on: what is sent does not arrive.
+    /// Shows a certificate that is not trusted from here on: what is sent does not arrive.
     pub(crate) fn lose_trust(&self) {
         self.is_untrusted.store(true, Ordering::Relaxed);
     }
