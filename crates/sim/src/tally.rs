@@ -65,6 +65,8 @@ tally! {
     dead_letters: "dead letters",
     /// Alerts.
     alerts: "alerts raised",
+    /// Notifications of alerts that arrived at their sinks.
+    notifications: "notifications received by sinks",
     /// Replays that took effect.
     replays: "replays",
     /// Cancels that took effect.

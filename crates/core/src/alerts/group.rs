@@ -79,6 +79,8 @@ struct Group {
     differs_since: Option<Timestamp>,
     /// The last notification did not arrive: what fires is told again from this moment on.
     again_at: Option<Timestamp>,
+    /// Whether it is not known what the last notification said: what fires is told in any case.
+    is_uncertain: bool,
 }
 
 impl Groups {
@@ -120,13 +122,17 @@ impl Groups {
         notification.resolved.iter().for_each(|alert| drop(group.told.remove(&alert.subject)));
         group.told.extend(notification.firing.into_iter().map(|alert| (alert.subject.clone(), alert)));
         (group.told_at, group.differs_since, group.again_at) = (Some(now), None, None);
+        group.is_uncertain = false;
     }
 
     /// Notes that the last notification about this signal did not arrive, and will not: the next one is due after the interval.
     pub fn not_delivered(&mut self, signal: Signal, timing: &Timing, now: Timestamp) {
-        if let Some(group) = self.0.get_mut(&signal) {
-            group.again_at.get_or_insert(now.after(timing.interval));
-        }
+        self.0.entry(signal).or_default().again_at.get_or_insert(now.after(timing.interval));
+    }
+
+    /// When the first notification that did not arrive is due again.
+    pub fn again_at(&self) -> Option<Timestamp> {
+        self.0.values().filter_map(|group| group.again_at).min()
     }
 
     /// What a sink was told that it fires, of all signals.
@@ -134,12 +140,13 @@ impl Groups {
         self.0.values().flat_map(|group| group.told.values())
     }
 
-    /// The groups of a sink that an earlier process told these alerts.
-    pub fn restored(alerts: impl IntoIterator<Item = Alert>, now: Timestamp) -> Self {
+    /// The groups of a sink that an earlier process told these alerts. If it `is_certain` that it did, what still fires is not told
+    /// again.
+    pub fn restored(alerts: impl IntoIterator<Item = Alert>, is_certain: bool, now: Timestamp) -> Self {
         let mut groups = Groups::default();
         for alert in alerts {
             let group = groups.0.entry(alert.signal).or_default();
-            group.told_at = Some(now);
+            (group.told_at, group.is_uncertain) = (Some(now), !is_certain);
             group.told.insert(alert.subject.clone(), alert);
         }
         groups
@@ -179,6 +186,9 @@ impl Group {
 
     /// Everything that is wanted was told, and everything that was told still fires. One that ended and fired again is another.
     fn is_as_told(&self, firing: &Firing<'_>) -> bool {
+        if self.is_uncertain && !firing.wanted.is_empty() {
+            return false;
+        }
         let is_told =
             |alert: &&Alert| self.told.get(&alert.subject).is_some_and(|told| told.fired_at == alert.fired_at);
         firing.wanted.values().all(is_told) && !self.told.values().any(|alert| firing.is_over(alert))
@@ -361,10 +371,32 @@ mod tests {
     #[test]
     fn a_process_goes_on_from_what_the_one_before_has_told() {
         let (a, b) = (alert(Signal::BreakerOpen, "a", 0), alert(Signal::RetryRate, "b", 0));
-        let mut groups = Groups::restored([a.clone(), b.clone()], at(100));
+        let mut groups = Groups::restored([a.clone(), b.clone()], true, at(100));
         assert_eq!(groups.told_to_fire().cloned().collect::<Vec<_>>(), [b.clone(), a.clone()]);
         assert_eq!(tell(&mut groups, &[a.clone(), b], 101), []);
         assert_eq!(tell(&mut groups, &[a], 102), [(vec![], names(&["b"]))]);
+    }
+
+    #[test]
+    fn what_the_process_before_may_not_have_told_is_told_if_it_fires() {
+        let a = alert(Signal::DeadLetter, "a", 0);
+        let mut groups = Groups::restored([a.clone()], false, at(100));
+        assert_eq!(tell(&mut groups, std::slice::from_ref(&a), 114), []);
+        assert!(groups.is_waiting(Signal::DeadLetter), "it is owed until it is told");
+        assert_eq!(tell(&mut groups, std::slice::from_ref(&a), 119), [(names(&["a"]), vec![])]);
+        assert_eq!(tell(&mut groups, std::slice::from_ref(&a), 200), []);
+        let mut groups = Groups::restored([a], false, at(100));
+        assert_eq!(tell(&mut groups, &[], 101), [(vec![], names(&["a"]))]);
+    }
+
+    #[test]
+    fn a_notification_of_the_process_before_that_did_not_arrive_is_due_again() {
+        let mut groups = Groups::default();
+        groups.not_delivered(Signal::BreakerOpen, &TIMING, at(0));
+        assert_eq!(groups.again_at(), Some(at(300)));
+        assert_eq!(tell(&mut groups, &[], 299), []);
+        assert_eq!(tell(&mut groups, &[], 300), [(vec![], vec![])], "what it said is added by the caller");
+        assert_eq!(groups.again_at(), None);
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub(super) struct Sent {
     pub(super) tasks: Vec<TaskId>,
     /// What it says is over.
     pub(super) resolved: Vec<Alert>,
+    /// Whether the sink is known to have received it.
+    pub(super) is_delivered: bool,
 }
 
 /// What became of a notification.
@@ -42,8 +44,10 @@ pub(super) struct Sent {
 pub(super) enum Fate {
     /// The sink has received it.
     Delivered,
-    /// It is on its way, or nothing is known of it.
+    /// It is on its way.
     Open,
+    /// The store does not say.
+    Unknown,
     /// The sink has not received all of it, and will not.
     Lost,
 }
@@ -51,11 +55,15 @@ pub(super) enum Fate {
 /// What became of a notification.
 pub(super) async fn fate(app: &App, system: &TenantId, sent: &Sent) -> Fate {
     let mut fate = Fate::Delivered;
+    let reads = app.engine.store().reads();
     for task in &sent.tasks {
-        match app.engine.store().reads().task(system.clone(), *task).await {
+        match reads.task(system.clone(), *task).await {
             Ok(Some(detail)) if detail.task.status == Status::Succeeded => {}
             Ok(Some(detail)) if detail.task.status.is_ended() => return Fate::Lost,
-            _ => fate = Fate::Open,
+            Ok(Some(_)) if fate != Fate::Unknown => fate = Fate::Open,
+            // Removed: its retention is over.
+            Ok(None) => return Fate::Lost,
+            _ => fate = Fate::Unknown,
         }
     }
     fate

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use redrive_core::TenantId;
 use redrive_core::alerts::{Alert, Change, Groups, Notification, Severity, Signal, Subject, Timing, Transition};
+use redrive_core::{TenantId, Timestamp};
 
 use super::bounded::within;
 use super::delivery::{self, Fate, Sent};
 use super::document::{Context, documents};
-use super::noted::ByLane;
 use super::readings::{Observations, Readings};
 use super::settings::{SinkKind, SinkSettings};
 use super::silences::{self, Silence};
-use super::{Alerts, lock, told};
+use super::told::{self, Told};
+use super::{Alerts, lock};
 use crate::app::App;
 use crate::operations::{NodeState, list_nodes};
 
@@ -76,6 +76,10 @@ struct Sink {
     groups: Groups,
     /// The last task for each signal.
     sent: BTreeMap<Signal, Sent>,
+    /// How often what it was told was kept.
+    sequence: u64,
+    /// Whether what it was told is still to be kept for the process after this one.
+    is_unkept: bool,
 }
 
 impl Sink {
@@ -86,7 +90,7 @@ impl Sink {
         };
         // The interval too: a group that keeps changing is not repeated.
         let timing = Timing { repeat: timing.repeat.min(most), interval: timing.interval.min(most), ..timing };
-        Sink { settings, timing, groups: Groups::default(), sent: BTreeMap::new() }
+        Sink { settings, timing, groups: Groups::default(), sent: BTreeMap::new(), sequence: 0, is_unkept: false }
     }
 }
 
@@ -123,7 +127,9 @@ impl Notifier {
             return false;
         }
         let is_alone = engine.store().is_exclusive();
-        let wait = if is_alone { LOOK_WHEN_QUIET } else { LOOK_WHEN_QUIET_AND_SHARED };
+        let longest = if is_alone { LOOK_WHEN_QUIET } else { LOOK_WHEN_QUIET_AND_SHARED };
+        let again_at = self.sinks.iter().filter_map(|sink| sink.groups.again_at()).min();
+        let wait = again_at.map_or(longest, |again_at| longest.min(again_at.since(engine.now())));
         tokio::select! {
             biased;
             () = alerts.hurry.notified() => return true,
@@ -142,7 +148,7 @@ impl Notifier {
         self.restore().await;
         // Taken before anything is read: what is noted from here on belongs to the next look.
         let (news, dead_letters) = lock(&alerts.noted).take();
-        self.tell_again(&news.undelivered).await;
+        let is_followed_up = self.follow_up().await;
         let Readings { readings, unknown } =
             self.observations.read(&self.app, &self.tenant, news, self.owes_dead_letters).await;
         let now = self.app.engine.now();
@@ -163,13 +169,18 @@ impl Notifier {
         // At once: one that hangs must not delay the others.
         join_all(sinks.iter_mut().map(|sink| self.tell(sink, &firing, is_flush))).await;
         self.sinks = sinks;
-        self.owes_dead_letters = self.sinks.iter().any(|sink| sink.groups.is_waiting(Signal::DeadLetter));
+        // Also until it is kept: otherwise a process after this one would tell nobody that it is over.
+        let owes = |sink: &Sink| sink.groups.is_waiting(Signal::DeadLetter) || sink.is_unkept;
+        self.owes_dead_letters = self.sinks.iter().any(owes);
         if !self.owes_dead_letters {
             alerts.relayed.change(|relayed| *relayed = dead_letters);
         }
         let is_told =
-            self.sinks.iter().all(|sink| Signal::ALL.into_iter().all(|signal| !sink.groups.is_waiting(signal)));
-        self.is_quiet = is_told && firing.is_empty() && lock(&alerts.board).is_quiet() && self.observations.is_quiet();
+            |sink: &Sink| !sink.is_unkept && Signal::ALL.into_iter().all(|signal| !sink.groups.is_waiting(signal));
+        let is_told = self.sinks.iter().all(is_told);
+        let is_known = self.is_restored && is_followed_up;
+        let is_over = firing.is_empty() && lock(&alerts.board).is_quiet() && self.observations.is_quiet();
+        self.is_quiet = is_known && is_told && is_over;
     }
 
     /// Finds out what the process before told the sinks, so that they are told when it is over. Until the store says so, nothing
@@ -181,28 +192,33 @@ impl Notifier {
         let now = self.app.engine.now();
         let reads = self.sinks.iter().map(|sink| told::read(&self.app, &sink.settings.name));
         let Some(told) = within(&self.app, LONGEST_READ, join_all(reads)).await else { return };
-        let Ok(told) = told.into_iter().collect::<Result<Vec<Vec<Alert>>, _>>() else { return };
+        let Ok(told) = told.into_iter().collect::<Result<Vec<Told>, _>>() else { return };
         self.is_restored = true;
         for (sink, told) in self.sinks.iter_mut().zip(told) {
-            lock(&self.alerts.board).restore(told.clone());
-            sink.groups = Groups::restored(told, now);
+            lock(&self.alerts.board).restore(told.firing.clone());
+            sink.groups = Groups::restored(told.firing, told.is_certain, now);
+            (sink.sequence, sink.sent) = (told.sequence, told.sent);
         }
     }
 
-    /// Has sinks told again whose last notification ended undelivered.
-    async fn tell_again(&mut self, undelivered: &ByLane) {
+    /// Finds out what became of the last notifications, and has sinks told again whose notification ended undelivered. They are
+    /// asked for, because another node may have delivered them, or this process before it died. Returns whether the store said it
+    /// all.
+    async fn follow_up(&mut self) -> bool {
         let (app, system, now) = (&self.app, &self.alerts.system, self.app.engine.now());
-        let has_failed = |sink: &&mut Sink| {
-            undelivered.lanes.keys().any(|lane| lane.dependency.as_str() == sink.settings.name.as_str())
-        };
-        for sink in self.sinks.iter_mut().filter(has_failed) {
-            for (signal, sent) in &sink.sent {
-                // What is not known now is found out by the next notification.
-                if within(app, LONGEST_READ, delivery::fate(app, system, sent)).await == Some(Fate::Lost) {
-                    sink.groups.not_delivered(*signal, &sink.timing, now);
+        for sink in &mut self.sinks {
+            for (signal, sent) in sink.sent.iter_mut().filter(|(_, sent)| !sent.is_delivered) {
+                let fate = within(app, LONGEST_READ, delivery::fate(app, system, sent)).await;
+                match fate.unwrap_or(Fate::Unknown) {
+                    Fate::Delivered => sent.is_delivered = true,
+                    Fate::Lost => sink.groups.not_delivered(*signal, &sink.timing, now),
+                    Fate::Open => {}
+                    // The next look asks again.
+                    Fate::Unknown => return false,
                 }
             }
         }
+        true
     }
 
     async fn read_silences(&mut self) {
@@ -240,40 +256,61 @@ impl Notifier {
         let is_told_elsewhere = |alert: &Alert| alert.signal.is_shared() && !self.is_leader;
         let is_withheld = |alert: &Alert| is_silenced(alert) || is_told_elsewhere(alert);
         let wanted = firing.iter().filter(|alert| sink.settings.is_told_of(alert));
-        let mut due = sink.groups.due(wanted, is_withheld, &sink.timing, now, is_flush);
+        let due = sink.groups.due(wanted, is_withheld, &sink.timing, now, is_flush);
         // First what does not need the store, which may be what is slow.
-        due.sort_by_key(|notification| !notification.signal.is_direct());
-        let mut is_changed = false;
-        for notification in due.into_iter().filter(|one| self.is_restored || one.signal.is_direct()) {
-            let sent = within(&self.app, LONGEST_SEND, self.send(sink, &notification)).await;
-            match sent.unwrap_or_else(|| Err("the store does not answer".into())) {
-                Ok(()) => {
-                    is_changed |= !notification.signal.is_direct();
-                    sink.groups.told(notification, now);
-                }
-                Err(why) => tracing::warn!(
-                    sink = %sink.settings.name,
-                    rule = notification.signal.as_str(),
-                    error = why,
-                    "a notification could not be sent and is tried again"
-                ),
+        let (direct, stored): (Vec<_>, Vec<_>) = due.into_iter().partition(|one| one.signal.is_direct());
+        for notification in direct {
+            self.tell_one(sink, notification, now).await;
+        }
+        if !self.is_restored {
+            return;
+        }
+        if !stored.is_empty() {
+            sink.is_unkept = true;
+            // If this process dies before it knows that the sink was told, the one after it says that it is over.
+            if !self.remember(sink, &stored).await {
+                return;
             }
         }
-        if is_changed {
-            self.remember(sink).await;
+        for notification in stored {
+            self.tell_one(sink, notification, now).await;
+        }
+        if sink.is_unkept {
+            sink.is_unkept = !self.remember(sink, &[]).await;
         }
     }
 
-    /// Keeps what the sink was told, for the process after this one.
-    async fn remember(&self, sink: &Sink) {
-        let told = sink.groups.told_to_fire().filter(|alert| !alert.signal.is_direct());
-        match within(&self.app, LONGEST_SEND, told::write(&self.app, &sink.settings.name, told)).await {
-            Some(Ok(())) => {}
-            Some(Err(error)) => {
-                tracing::warn!(%error, sink = %sink.settings.name, "what a sink was told could not be kept")
-            }
-            None => tracing::warn!(sink = %sink.settings.name, "what a sink was told could not be kept in time"),
+    async fn tell_one(&self, sink: &mut Sink, notification: Notification, now: Timestamp) {
+        let sent = within(&self.app, LONGEST_SEND, self.send(sink, &notification)).await;
+        match sent.unwrap_or_else(|| Err("the store does not answer".into())) {
+            Ok(()) => sink.groups.told(notification, now),
+            Err(why) => tracing::warn!(
+                sink = %sink.settings.name,
+                rule = notification.signal.as_str(),
+                error = why,
+                "a notification could not be sent and is tried again"
+            ),
         }
+    }
+
+    /// Keeps what the sink was told, and is about to be told, for the process after this one. Returns whether it is kept. What is
+    /// not is tried again with the next look.
+    async fn remember(&self, sink: &mut Sink, due: &[Notification]) -> bool {
+        let about_to_fire = due.iter().flat_map(|notification| &notification.firing);
+        let firing = sink.groups.told_to_fire().chain(about_to_fire).filter(|alert| !alert.signal.is_direct());
+        let firing: BTreeMap<(Signal, &Subject), &Alert> =
+            firing.map(|alert| ((alert.signal, &alert.subject), alert)).collect();
+        let (name, sequence) = (&sink.settings.name, sink.sequence + 1);
+        let written = told::write(&self.app, name, (sequence, due.is_empty()), firing.into_values(), &sink.sent);
+        match within(&self.app, LONGEST_SEND, written).await {
+            Some(Ok(())) => {
+                sink.sequence = sequence;
+                return true;
+            }
+            Some(Err(error)) => tracing::warn!(%error, sink = %name, "what a sink was told could not be kept"),
+            None => tracing::warn!(sink = %name, "what a sink was told could not be kept in time"),
+        }
+        false
     }
 
     /// Sees to it that a notification reaches the sink: once this has succeeded, it is durable. About what may keep the store
@@ -292,7 +329,7 @@ impl Notifier {
         // A notification takes the place of the one before, so it says again what that one said is over. Saying it twice is
         // better than not at all.
         let unsaid = match before {
-            Some(before) if !before.resolved.is_empty() => {
+            Some(before) if !before.resolved.is_empty() && !before.is_delivered => {
                 let is_delivered = delivery::fate(app, system, before).await == Fate::Delivered;
                 if is_delivered { Vec::new() } else { before.resolved.clone() }
             }
@@ -300,13 +337,14 @@ impl Notifier {
         };
         let whole = notification.clone().with_resolved(unsaid);
         if whole.firing.is_empty() && whole.resolved.is_empty() {
+            sent.remove(&signal);
             return Ok(());
         }
         let documents = documents(settings.kind, &whole, &context);
         let tasks = delivery::enqueue(app, system, settings, signal, documents).await?;
         // Only now: there is always one that says what fires.
         delivery::withdraw(app, system, before).await;
-        sent.insert(signal, Sent { tasks, resolved: whole.resolved });
+        sent.insert(signal, Sent { tasks, resolved: whole.resolved, is_delivered: false });
         Ok(())
     }
 }

@@ -1,18 +1,23 @@
-//! What sinks were told that it fires, kept in the store: a process that starts tells them what is over.
+//! What sinks were told, kept in the store: a process that starts tells them what is over, and withdraws what they have not received.
+//! A list is written before a notification is sent, with what that is about to say, and after it. So a process that dies in between
+//! forgets nothing: the one after it tells what fires, whether or not the sink knows.
 //!
-//! For each sink there is an idempotency record of the tenant of notifications, whose response is the list. Over a shared store
-//! each node has its own. A node that never returns does not tell its sinks that its alerts are over.
+//! For each sink there are two idempotency records of the tenant of notifications, whose responses are the last list and the one
+//! before. They are written in turn: a process that dies while it writes one leaves the other. Over a shared store each node has
+//! its own. A node that never returns does not tell its sinks that its alerts are over.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redrive_core::alerts::{Alert, Severity, Signal, Subject};
 use redrive_core::idempotency::{
     Change, Changed, Completion, ExecutionId, Operation, Owner, RecordKey, RequestHash, Reserve, Reserved, Response,
 };
-use redrive_core::{Body, Dependency, Lane, OperationName, RecordName, TenantId, Timestamp};
+use redrive_core::{Body, Dependency, Lane, OperationName, RecordName, TaskId, TenantId, Timestamp};
 use redrive_store::{Error, RecordChanged};
 use serde::{Deserialize, Serialize};
 
+use super::delivery::Sent;
 use super::settings::SinkName;
 use crate::app::App;
 
@@ -25,8 +30,57 @@ const LEASE: Duration = Duration::from_secs(30);
 /// How long a list is kept that is not written again. What fires longer is told again before, and so is the list.
 const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// The most alerts of a list: its body is stored with its record.
+/// The most alerts of a list that fire, and of one notification that are over: a body is stored with its record.
 const MOST: usize = 200;
+
+/// What a sink was told.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// Grows with every list. Its lowest bit says which of the two records holds the list.
+    pub(super) sequence: u64,
+    /// What fires.
+    pub(super) firing: Vec<Alert>,
+    /// Whether the sink was told all of it. A list is written before a notification, and after it.
+    pub(super) is_certain: bool,
+    /// The last notification of each signal.
+    pub(super) sent: BTreeMap<Signal, Sent>,
+}
+
+/// The list of a record.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ToldList {
+    sequence: u64,
+    firing: Vec<ToldAlert>,
+    is_certain: bool,
+    sent: Vec<SentNotification>,
+}
+
+/// A notification in a list.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SentNotification {
+    rule: String,
+    tasks: Vec<String>,
+    resolved: Vec<ToldAlert>,
+}
+
+impl SentNotification {
+    fn of((signal, sent): (&Signal, &Sent)) -> Self {
+        SentNotification {
+            rule: signal.as_str().to_owned(),
+            tasks: sent.tasks.iter().map(TaskId::to_string).collect(),
+            resolved: sent.resolved.iter().take(MOST).map(ToldAlert::of).collect(),
+        }
+    }
+
+    /// The notification; `None` if it is of a rule of another version.
+    fn into_sent(self) -> Option<(Signal, Sent)> {
+        let tasks = self.tasks.iter().filter_map(|task| task.parse().ok()).collect();
+        let resolved = self.resolved.into_iter().filter_map(ToldAlert::into_alert).collect();
+        Some((Signal::from_name(&self.rule)?, Sent { tasks, resolved, is_delivered: false }))
+    }
+}
 
 /// An alert in a list.
 #[derive(Serialize, Deserialize)]
@@ -39,6 +93,7 @@ struct ToldAlert {
     value: f64,
     why: String,
     fired_at: u64,
+    resolved_at: Option<u64>,
 }
 
 impl ToldAlert {
@@ -55,6 +110,7 @@ impl ToldAlert {
             value: alert.value,
             why: alert.why.clone(),
             fired_at: alert.fired_at.as_millis(),
+            resolved_at: alert.resolved_at.map(Timestamp::as_millis),
         }
     }
 
@@ -74,29 +130,48 @@ impl ToldAlert {
             value: self.value,
             why: self.why,
             fired_at: Timestamp::from_millis(self.fired_at),
-            resolved_at: None,
+            resolved_at: self.resolved_at.map(Timestamp::from_millis),
         })
     }
 }
 
-/// What the process before told this sink that it fires.
-pub(super) async fn read(app: &App, sink: &SinkName) -> Result<Vec<Alert>, Error> {
-    let record = app.engine.store().records().read(key(app, sink)?, app.engine.now()).await?;
-    let body = record.and_then(|record| record.completion.response).map(|response| response.body);
-    let Some(bytes) = body.as_ref().and_then(Body::inline) else { return Ok(Vec::new()) };
-    // A list of another version is as good as none: what fires is told again.
-    let told: Vec<ToldAlert> = serde_json::from_slice(bytes).unwrap_or_default();
-    Ok(told.into_iter().filter_map(ToldAlert::into_alert).collect())
+/// What the process before told this sink.
+pub(super) async fn read(app: &App, sink: &SinkName) -> Result<Told, Error> {
+    let mut newest: Option<ToldList> = None;
+    for place in [0, 1] {
+        let record = app.engine.store().records().read(key(app, sink, place)?, app.engine.now()).await?;
+        let body = record.and_then(|record| record.completion.response).map(|response| response.body);
+        // A list of another version is as good as none: what fires is told again.
+        let list =
+            body.as_ref().and_then(Body::inline).and_then(|bytes| serde_json::from_slice::<ToldList>(bytes).ok());
+        newest = list.into_iter().chain(newest).max_by_key(|list| list.sequence);
+    }
+    let Some(list) = newest else { return Ok(Told::default()) };
+    Ok(Told {
+        sequence: list.sequence,
+        is_certain: list.is_certain,
+        firing: list.firing.into_iter().filter_map(ToldAlert::into_alert).collect(),
+        sent: list.sent.into_iter().filter_map(SentNotification::into_sent).collect(),
+    })
 }
 
-/// Replaces the list. If the process dies meanwhile, there is none, and what fires is told again.
-pub(super) async fn write<'a>(app: &App, sink: &SinkName, told: impl Iterator<Item = &'a Alert>) -> Result<(), Error> {
-    let (records, key) = (app.engine.store().records(), key(app, sink)?);
-    let told: Vec<ToldAlert> = told.take(MOST).map(ToldAlert::of).collect();
+/// Writes the list with this sequence. Until it has succeeded, the one before is there.
+pub(super) async fn write<'a>(
+    app: &App,
+    sink: &SinkName,
+    (sequence, is_certain): (u64, bool),
+    firing: impl Iterator<Item = &'a Alert>,
+    sent: &BTreeMap<Signal, Sent>,
+) -> Result<(), Error> {
+    let (records, key) = (app.engine.store().records(), key(app, sink, sequence % 2)?);
+    let list = ToldList {
+        sequence,
+        firing: firing.take(MOST).map(ToldAlert::of).collect(),
+        is_certain,
+        sent: sent.iter().map(SentNotification::of).collect(),
+    };
+    let body = serde_json::to_vec(&list).map_err(|error| Error::Corrupt(error.to_string()))?;
     records.delete(key.clone(), None, app.engine.now()).await?;
-    if told.is_empty() {
-        return Ok(());
-    }
     let execution = ExecutionId::from_u128(app.engine.random_bits());
     let ask = Reserve {
         request_hash: RequestHash([0; 32]),
@@ -108,7 +183,6 @@ pub(super) async fn write<'a>(app: &App, sink: &SinkName, told: impl Iterator<It
     let Reserved::Granted { epoch, .. } = records.reserve_one(key.clone(), ask, app.engine.now()).await? else {
         return Err(Error::Unavailable("another process of this name writes what sinks were told".into()));
     };
-    let body = serde_json::to_vec(&told).map_err(|error| Error::Corrupt(error.to_string()))?;
     let response = Response { status: 200, headers: Vec::new(), body: bytes::Bytes::from(body).into() };
     let complete = Change::Complete(Completion { response: Some(response), resource: None });
     match records.change_one(key, Owner { execution, epoch }, complete, app.engine.now()).await? {
@@ -117,12 +191,12 @@ pub(super) async fn write<'a>(app: &App, sink: &SinkName, told: impl Iterator<It
     }
 }
 
-/// On a store of one process the name of the node does not matter: it may have changed.
-fn key(app: &App, sink: &SinkName) -> Result<RecordKey, Error> {
+/// The record of a list. On a store of one process the name of the node does not matter: it may have changed.
+fn key(app: &App, sink: &SinkName, place: u64) -> Result<RecordKey, Error> {
     let invalid = |error: redrive_core::id::InvalidId| Error::Corrupt(error.to_string());
     let name = match app.engine.store().is_exclusive() {
-        true => sink.to_string(),
-        false => format!("{sink}/{}", app.node),
+        true => format!("{sink}/{place}"),
+        false => format!("{sink}/{place}/{}", app.node),
     };
     Ok(RecordKey {
         tenant: app.alerts.system.clone(),

@@ -106,6 +106,23 @@ async fn a_notification_that_the_sink_refused_is_made_again_until_it_is_received
 }
 
 #[tokio::test]
+async fn a_notification_that_was_refused_before_a_restart_is_made_again_after_it() {
+    let settings = || brisk(&[Signal::DependencyPaused]);
+    let (first, refusing) = World::with_alerts(settings()).await;
+    refusing.answer(404);
+    first.pause().await;
+    first.pass(20).await;
+    assert_eq!(about(&refusing, "dependency-paused"), ["firing"]);
+    let before = Some(first.crash_notifier());
+
+    let (second, receiver) = World::with_receiver(Setup { alerts: settings(), before, ..Setup::default() }).await;
+    second.pass(100).await;
+    assert_eq!(about(&receiver, "dependency-paused"), ["firing"], "after the interval of a minute");
+    second.pass(300).await;
+    assert_eq!(about(&receiver, "dependency-paused"), ["firing"], "it was received, so that it is not made again");
+}
+
+#[tokio::test]
 async fn what_is_silenced_after_it_was_told_is_not_told_again_until_it_is_over() {
     let (world, receiver) = World::with_alerts(brisk(&[Signal::DependencyPaused])).await;
     world.pause().await;

@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
     hours: Option<f64>,
     /// The families of faults that may occur: all, none, or a list of crash, stop, pause, clock, store, dependency,
     /// client, schedule; with neighbours, every world is a crowd of dependencies; with records, clients use idempotency
-    /// records
+    /// records; with alerts, sinks are told of dead letters
     #[arg(long, value_name = "FAMILIES", conflicts_with = "profile")]
     faults: Option<Families>,
     /// One family of faults by itself, in worlds in which it has effects

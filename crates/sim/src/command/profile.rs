@@ -32,6 +32,8 @@ pub(crate) enum Profile {
     Guards,
     /// Idempotency records: owners that stall, crash and come back, duplicates, operators and cleaners
     Records,
+    /// Alerts: the notifier of dead letters, sinks that fail, processes that die in between
+    Alerts,
     /// Everything, for days: retention and cleaning
     Long,
 }
@@ -55,6 +57,9 @@ impl Profile {
             Profile::Guards => Families::of([Family::Guards, Family::Dependency, Family::Crash]),
             Profile::Records => {
                 Families::of([Family::Records, Family::Crash, Family::Pause, Family::Clock, Family::Store])
+            }
+            Profile::Alerts => {
+                Families::of([Family::Alerts, Family::Crash, Family::Stop, Family::Store, Family::Dependency])
             }
             Profile::Long => Families::all(),
         };

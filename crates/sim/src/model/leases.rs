@@ -61,6 +61,10 @@ impl Model {
             self.tokens.insert(id, (token, true));
         }
         if let Settled::Done(status) = settled {
+            let lane = self.waiting.get(&id).map(|waiting| waiting.lane.clone());
+            if let Some(lane) = lane.filter(|_| status.is_dead_letter()) {
+                self.becomes_dead_letter(&lane, id);
+            }
             self.ended(settlement, status);
         }
         match &settlement.attempt {

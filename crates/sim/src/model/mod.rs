@@ -15,10 +15,12 @@
 //! | `views` | what reads return: ends are final (1), tenants are isolated (12) |
 //! | `leases` | calls to the store: fencing (5), the length of leases (7) |
 //! | `waits` | tasks that wait to be sent: fairness and last attempts (8), deadlines (13) |
+//! | `alerts` | what sinks are told of dead letters, and when their notes are removed (9) |
 //! | `finish` | the state after all faults are over (1, 9, 11, 13) |
 //!
 //! Not here: what is done to Redrive (`plan`, `world`).
 
+mod alerts;
 mod facts;
 mod finish;
 mod guards;
@@ -31,6 +33,7 @@ mod submits;
 mod views;
 mod waits;
 
+pub use alerts::AlertRules;
 pub use facts::{Asker, Departure, Said, Whose};
 pub use rules::{Fairness, Rules};
 
@@ -42,6 +45,7 @@ use redrive_store::Token;
 
 use crate::moment::Moment;
 use crate::plan::Item;
+use alerts::Alerts;
 use facts::{Facts, Wanted};
 use guards::GuardedLane;
 use records::Records;
@@ -86,8 +90,8 @@ pub struct Model {
     tasks: BTreeMap<TaskId, Facts>,
     /// The task runs that raised an alert.
     alerts: BTreeSet<(TaskId, u32)>,
-    /// The task runs that people were told of.
-    told: BTreeSet<(TaskId, u32)>,
+    /// What sinks were told.
+    alerts_told: Alerts,
     /// The number of attempts on the wire, by process and lane.
     on_wire: BTreeMap<(Whose, Lane), usize>,
     on_wire_in_all: BTreeMap<Whose, usize>,
@@ -132,7 +136,7 @@ impl Model {
             wanted,
             tasks: BTreeMap::new(),
             alerts: BTreeSet::new(),
-            told: BTreeSet::new(),
+            alerts_told: Alerts::default(),
             on_wire: BTreeMap::new(),
             on_wire_in_all: BTreeMap::new(),
             tokens: BTreeMap::new(),

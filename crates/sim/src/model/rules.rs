@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use redrive_core::guards;
 
-use crate::plan::{Family, Mood, Shape};
+use super::alerts::AlertRules;
+use crate::plan::{Alerting, Family, Mood, Shape};
 
 /// The limits that the model checks against.
 #[derive(Debug, Clone)]
@@ -26,8 +27,8 @@ pub struct Rules {
     pub settles_within: Duration,
     /// How soon an alert is raised, once all faults are over.
     pub alerts_within: Duration,
-    /// Whether people are told of dead letters before their alerts count as raised.
-    pub has_relay: bool,
+    /// What sinks are told, if there are any.
+    pub alerts: Option<AlertRules>,
     /// Whether nothing in this world can leave the outcome of an attempt unknown.
     pub is_undisturbed: bool,
     /// The guards of every lane; `None` where a fault may explain what they let through.
@@ -125,13 +126,15 @@ impl Rules {
                 + 2 * clock_bound
                 + Duration::from_secs(120)
                 + held_within(&engine.guards),
-            alerts_within: Duration::from_secs(600),
-            has_relay: shape.families.has(Family::Alerts),
+            // A clock that is set back stands still until the time is what it was.
+            alerts_within: Duration::from_secs(600) + delivered_within(shape) + 2 * clock_bound,
+            alerts: shape.alerting.as_ref().map(|alerting| alert_rules(shape, alerting, is_undisturbed)),
             is_undisturbed,
             guards: are_guards_judged(shape).then_some(engine.guards),
             are_guards_shared: !shape.exclusive,
             scan_every: engine.look_around_every,
-            fairness: is_judged.then_some(fairness),
+            // Notifications are lanes of one more tenant, and their attempts take as long as they take.
+            fairness: is_judged.then_some(fairness).filter(|_| shape.alerting.is_none()),
         }
     }
 }
@@ -142,6 +145,33 @@ fn are_guards_judged(shape: &Shape) -> bool {
     let unsettling = [Family::Clock, Family::Pause];
     !unsettling.iter().any(|family| shape.families.has(*family))
 }
+
+/// How long a notification may take to reach its sink once all faults are over: its last attempt failed before that, or it could
+/// not be delivered and is told again.
+fn delivered_within(shape: &Shape) -> Duration {
+    let Some(alerting) = &shape.alerting else { return Duration::ZERO };
+    LONGEST_BACKOFF.max(alerting.interval) + held_within(&shape.engine.guards)
+}
+
+fn alert_rules(shape: &Shape, alerting: &Alerting, is_undisturbed: bool) -> AlertRules {
+    let may_be_cut_short = |family| shape.families.has(family);
+    let is_cut_short = [Family::Crash, Family::Stop, Family::Clock].into_iter().any(may_be_cut_short);
+    // A process that cannot read its store at its start ends, and is started again.
+    let is_cut_short = is_cut_short || shape.families.has(Family::Store);
+    AlertRules {
+        sinks: (0..alerting.sinks).map(Alerting::sink_name).collect(),
+        stored_within: is_undisturbed.then_some(STORED_WITHIN),
+        lasts: (!is_cut_short).then_some(ALERT_LASTS),
+        over_within: ALERT_LASTS + Duration::from_secs(600) + 2 * delivered_within(shape) + 2 * shape.clock_bound,
+    }
+}
+
+/// The longest wait between two attempts of a notification.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(5 * 60);
+/// The window of the rule about dead letters.
+const ALERT_LASTS: Duration = Duration::from_secs(5 * 60);
+/// How soon a process that nothing disturbs has stored a notification: a few looks, and the time that a group waits.
+const STORED_WITHIN: Duration = Duration::from_secs(60);
 
 /// How long guards may hold due work back once all faults are over. The breaker: its longest pause, and a few rounds of
 /// probes. The budget: a lane that has failed is healthy again after 45 of 50 successes, and only the floor is granted

@@ -9,6 +9,7 @@ use redrive_core::{Attempt, Lane, Outcome, Policy, TaskId};
 use redrive_engine::transport::Outbound;
 
 use super::Model;
+use super::alerts::is_of_notifications;
 use super::facts::{Departure, Said, Whose};
 use super::submits::inline;
 use crate::moment::Moment;
@@ -18,14 +19,13 @@ impl Model {
     /// A process begins an attempt: it connects.
     pub fn connects(&mut self, whose: Whose, outbound: &Outbound) {
         let (id, attempt, at) = (outbound.task, outbound.attempt, self.now);
-        let Some((name, is_other)) = self.recognise(&outbound.lane.tenant, inline(&outbound.request.body)) else {
-            let body = String::from_utf8_lossy(inline(&outbound.request.body)).into_owned();
-            return self.broken(3, Some(id), format!("a body that was not submitted was sent: {body:?}"));
+        let is_of_a_task = match is_of_notifications(&outbound.lane) {
+            true => self.sends_notification(outbound),
+            false => self.sends_item(outbound),
         };
-        self.meet(id, &name, is_other, outbound.idempotency_key.as_str());
-        let Some(item) = self.wanted.get(&name).map(|wanted| wanted.item.clone()) else { return };
-        self.sends_what_was_asked(&item, is_other, outbound);
-        self.sends_no_more_than_allowed(&item, id, attempt);
+        if !is_of_a_task {
+            return;
+        }
         self.sends_one_at_a_time(id, attempt);
         self.begins(whose, &outbound.lane, id);
         self.lets_through(whose, outbound);
@@ -45,16 +45,31 @@ impl Model {
         });
     }
 
+    /// A process begins an attempt for an item. Returns false if there is no such item.
+    fn sends_item(&mut self, outbound: &Outbound) -> bool {
+        let (id, attempt) = (outbound.task, outbound.attempt);
+        let Some((name, is_other)) = self.recognise(&outbound.lane.tenant, inline(&outbound.request.body)) else {
+            let body = String::from_utf8_lossy(inline(&outbound.request.body)).into_owned();
+            self.broken(3, Some(id), format!("a body that was not submitted was sent: {body:?}"));
+            return false;
+        };
+        self.meet(id, &name, is_other, outbound.idempotency_key.as_str());
+        let Some(item) = self.wanted.get(&name).map(|wanted| wanted.item.clone()) else { return false };
+        self.sends_what_was_asked(&item, is_other, outbound);
+        self.sends_no_more_than_allowed(&item, id, attempt);
+        true
+    }
+
     /// The first byte of an attempt is sent.
     pub fn departed(&mut self, whose: Whose, outbound: &Outbound) {
         let (id, attempt, now) = (outbound.task, outbound.attempt, self.now);
-        let Some(item) = self.tasks.get(&id).and_then(|facts| self.wanted.get(&facts.name)).map(|it| it.item.clone())
-        else {
-            return;
-        };
+        let Some(facts) = self.tasks.get(&id) else { return };
+        let item = self.wanted.get(&facts.name).map(|wanted| wanted.item.clone());
         self.sends_nothing_that_ended(id, whose, attempt);
         self.is_leased(id, attempt);
-        self.sends_in_time(&item, id, whose, attempt);
+        if let Some(item) = item {
+            self.sends_in_time(&item, id, whose, attempt);
+        }
         if let Some(send) = self.send_of(whose, id, attempt) {
             send.left = Some(now);
         }
@@ -76,6 +91,9 @@ impl Model {
         said: Option<Said>,
         health: Option<Health>,
     ) {
+        if self.is_direct(lane, id) {
+            return;
+        }
         self.guards_hear(lane, id, attempt, health);
         if let Some(count) = self.on_wire.get_mut(&(whose, lane.clone())) {
             *count = count.saturating_sub(1);

@@ -28,7 +28,7 @@ const KNOWN_FOR: Duration = Duration::from_secs(25);
 /// A task that has not ended.
 #[derive(Debug)]
 pub(super) struct PendingTask {
-    lane: Lane,
+    pub(super) lane: Lane,
     /// When it is due, as stored, and when that was written.
     pub(super) due: Timestamp,
     pub(super) written: Moment,
@@ -84,6 +84,9 @@ impl Model {
     pub fn ended_unsent(&mut self, task: &Task) {
         self.waits_no_more(task.id);
         let (status, reason, seen) = (task.status, task.reason, self.now);
+        if status.is_dead_letter() {
+            self.becomes_dead_letter(&task.lane, task.id);
+        }
         if let Some(facts) = self.tasks.get_mut(&task.id)
             && let Some(at) = task.ended_at
             && facts.replays_unknown == 0

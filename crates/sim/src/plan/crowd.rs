@@ -73,6 +73,7 @@ impl Shape {
                 true => random.duration(6 * SECOND, 20 * SECOND),
                 false => random.duration(SECOND / 2, 16 * SECOND),
             },
+            alerting: None,
             errands: 0,
             patience: 20 * SECOND,
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use redrive_core::{Policy, TenantId};
 
+use super::alerting::Alerting;
 use super::document::{Document, Item};
 use super::errand::{Errand, FollowUp, Step};
 use super::family::Family;
@@ -20,17 +21,21 @@ const FAULTS: u64 = 3;
 const GUARDS: u64 = 4;
 /// With this number, the seeds that have found bugs keep the worlds that they had before there were records.
 const RECORDS: u64 = 7;
-/// The same for worlds in which people are told of dead letters.
+/// The same for worlds in which sinks are told of dead letters.
 const ALERTS: u64 = 8;
 
-/// The share of worlds in which people are told of dead letters.
-const RELAYED: f64 = 0.2;
+/// The share of worlds in which sinks are told of dead letters. Crowds are not among them: there, nothing but lanes may explain
+/// a wait.
+const ALERTED: f64 = 0.2;
 
 /// The plan of this seed.
 pub fn draw(seed: u64, ask: &Ask) -> Plan {
+    let of_alerts = &mut Random::stream(seed, ALERTS);
+    let is_alerted = of_alerts.chance(ALERTED) && ask.families.is_none();
+    let ask = &if is_alerted { Alerting::ask(of_alerts, ask) } else { ask.clone() };
     let of_records = &mut Random::stream(seed, RECORDS);
     let mut shape = Shape::draw(&mut Random::stream(seed, SHAPE), &mut Random::stream(seed, GUARDS), of_records, ask);
-    let faults = faults(&mut Random::stream(seed, FAULTS), &shape);
+    let mut faults = faults(&mut Random::stream(seed, FAULTS), &shape);
     let random = &mut Random::stream(seed, ERRANDS);
     let errands = match () {
         () if shape.families.has(Family::Neighbours) => crowd::errands(random, &shape),
@@ -39,9 +44,14 @@ pub fn draw(seed: u64, ask: &Ask) -> Plan {
     };
     let has_records = shape.families.has(Family::Records);
     let records = if has_records { records::errands(of_records, &shape) } else { Vec::new() };
-    // Last: nothing else of the world depends on it.
-    if ask.families.is_none() && Random::stream(seed, ALERTS).chance(RELAYED) {
+    // Last: nothing else of the plan depends on it.
+    if is_alerted && !shape.families.has(Family::Neighbours) {
         shape.families = shape.families.and(Family::Alerts);
+    }
+    if shape.families.has(Family::Alerts) {
+        let alerting = Alerting::draw(of_alerts);
+        faults.extend(alerting.faults(of_alerts, &shape, faults.len()));
+        shape.alerting = Some(alerting);
     }
     Plan { seed, luck: 0, bug: ask.bug, shape, errands, records, faults }
 }

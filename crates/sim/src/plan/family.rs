@@ -29,7 +29,7 @@ pub enum Family {
     Guards,
     /// Clients that use idempotency records: owners that stall, crash and come back, duplicates, operators and cleaners.
     Records,
-    /// People are told of dead letters a while after their events, and only then the alerts count as raised.
+    /// Sinks are told of dead letters, and only then the alerts count as raised. Sinks fail.
     Alerts,
 }
 

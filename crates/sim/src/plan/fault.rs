@@ -69,6 +69,13 @@ pub enum Kind {
         /// Its behaviour.
         mood: Mood,
     },
+    /// A sink of alerts behaves badly.
+    Sink {
+        /// Which one.
+        sink: usize,
+        /// Its behaviour.
+        mood: Mood,
+    },
     /// A node's schedule is lost.
     LoseSchedule {
         /// Which node's.
@@ -142,6 +149,21 @@ impl Mood {
         Mood::Resets,
         Mood::Nameless,
         Mood::Untrusted,
+        Mood::SlowToConnect,
+        Mood::Slow,
+    ];
+    /// Every behaviour that a fault may give to a sink of alerts.
+    pub const OF_SINKS: [Mood; 12] = [
+        Mood::Down,
+        Mood::Down,
+        Mood::Closed,
+        Mood::Stalls,
+        Mood::Errs,
+        Mood::Errs,
+        Mood::TooLate,
+        Mood::Resets,
+        Mood::Nameless,
+        Mood::Refuses,
         Mood::SlowToConnect,
         Mood::Slow,
     ];

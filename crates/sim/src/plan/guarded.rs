@@ -55,6 +55,7 @@ impl Shape {
             tenants: *random.pick(&[1, 1, 2]),
             dependencies: (0..few).map(|_| *random.pick(&USUAL)).collect(),
             longest_attempt: 5 * SECOND,
+            alerting: None,
             errands: random.within(30..=120) as usize,
             patience: 20 * SECOND,
         }

@@ -5,6 +5,7 @@
 //!
 //! Not here: running it (`world`), checking what happens (`model`).
 
+mod alerting;
 mod crowd;
 mod document;
 mod draw;
@@ -17,6 +18,7 @@ mod policies;
 mod records;
 mod shape;
 
+pub use alerting::Alerting;
 pub use document::{Document, Item, OTHER};
 pub use draw::draw;
 pub use errand::{Errand, FollowUp, Step};

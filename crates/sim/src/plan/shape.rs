@@ -6,6 +6,7 @@ use redrive_core::guards;
 use redrive_engine::{Options, Steps};
 use redrive_planted::Bug;
 
+use super::alerting::Alerting;
 use super::family::{Families, Family};
 use super::fault::Mood;
 use super::guarded;
@@ -47,6 +48,8 @@ pub struct Shape {
     pub dependencies: Vec<Mood>,
     /// The longest duration of an attempt.
     pub longest_attempt: Duration,
+    /// Who is told of dead letters, if anyone is.
+    pub alerting: Option<Alerting>,
     /// How many errands.
     pub errands: usize,
     /// How long clients wait for an answer.
@@ -170,6 +173,7 @@ impl Shape {
             tenants: *random.pick(&[1, 2, 3]),
             dependencies: vec![usual; *random.pick(&[1, 2, 3, 5])],
             longest_attempt: MINUTE,
+            alerting: None,
             errands: ((busy * (0.3 + 1.4 * random.unit())) as usize).clamp(1, 400),
             patience: random.duration(Duration::from_millis(200), Duration::from_secs(20)),
             families,

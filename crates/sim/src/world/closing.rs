@@ -36,6 +36,11 @@ pub(super) async fn close(world: Arc<World>, well_since: Moment, closed: Arc<Ato
     for tenant in world.tenants.clone() {
         judge(&world, &mut caller, &tenant).await;
     }
+    world.observer().model.sinks_were_told(well_since);
+    if let Some(alerts) = &rules.alerts {
+        world.executor.sleep(alerts.over_within).await;
+        world.observer().model.sinks_heard_the_end();
+    }
     closed.store(true, Ordering::Relaxed);
 }
 

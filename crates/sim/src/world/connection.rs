@@ -223,10 +223,14 @@ impl Upkeep for Connection {
     }
 
     async fn confirm_alerts(&self, alerts: Vec<RaisedAlert>) -> Result<(), Error> {
+        let confirmed = alerts.clone();
         let work = move |store: Arc<dyn Store>| -> Work<()> {
             Box::pin(async move { store.upkeep().confirm_alerts(alerts).await })
         };
-        self.call("confirm_alerts", work, |_, _, _| ()).await
+        let seen = move |world: &Arc<World>, whose, (): &()| {
+            world.observer().alerts_confirmed(world.now(), whose, &confirmed);
+        };
+        self.call("confirm_alerts", work, seen).await
     }
 
     async fn clean(&self, ended_before: Timestamp, from: CleanFrom, limit: usize) -> Result<Cleaned, Error> {

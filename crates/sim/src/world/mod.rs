@@ -12,7 +12,7 @@
 //! | `trouble` | runs the plan's faults |
 //! | `closing` | after all faults are over: reads and checks the final state |
 //! | `alerts` | captures the alerts in the log |
-//! | `relay` | tells people of dead letters a while after their events |
+//! | `notifier` | the server's notifier in each process |
 //!
 //! Everything that happens is passed to the [`Observer`]: the model checks it, the trace hashes it.
 
@@ -25,9 +25,9 @@ mod machine;
 mod network;
 mod news;
 mod node;
+mod notifier;
 mod observer;
 mod records;
-mod relay;
 mod shared_guards;
 mod trouble;
 mod wire;
@@ -66,7 +66,7 @@ mod streams {
     pub(super) const FAULTS: u64 = 10_000;
     pub(super) const ERRANDS: u64 = 1_000_000;
     pub(super) const RECORDS: u64 = 100_000_000;
-    pub(super) const RELAYS: u64 = 10_000_000_000;
+    pub(super) const SINKS: u64 = 10_000_000_000;
 }
 
 /// The result of a plan.

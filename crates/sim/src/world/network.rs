@@ -6,6 +6,7 @@ use std::time::Duration;
 use redrive_core::ErrorType;
 use redrive_engine::transport::Outbound;
 
+use super::notifier::sink_of;
 use super::{World, lock, streams};
 use crate::moment::Moment;
 use crate::plan::{Mood, Shape};
@@ -14,6 +15,8 @@ use crate::random::Random;
 /// All dependencies.
 pub(super) struct Network {
     dependencies: Vec<Mutex<Dependency>>,
+    /// Where alerts go to.
+    sinks: Vec<Mutex<Dependency>>,
     /// Draws when a process has no socket left.
     pub(super) sockets: Mutex<Random>,
 }
@@ -32,6 +35,13 @@ pub(super) struct Reaction {
     /// How long the answer takes from the first byte on.
     pub(super) takes: Duration,
     pub(super) result: Result<(u16, Option<Patience>), ErrorType>,
+}
+
+impl Reaction {
+    /// Whether the request does its work, whether or not the answer arrives.
+    pub(super) fn is_taken(&self) -> bool {
+        matches!(self.result, Ok((200..=299, _)) | Err(ErrorType::ConnectionReset))
+    }
 }
 
 /// How a connection is established.
@@ -57,12 +67,16 @@ pub(super) enum Patience {
 
 impl Network {
     pub(super) fn new(seed: u64, shape: &Shape) -> Self {
-        let dependency = |(number, usual): (usize, &Mood)| {
-            let random = Random::stream(seed, streams::NETWORK + number as u64);
-            Mutex::new(Dependency { random, usual: *usual, moods: Vec::new() })
+        let dependency = |stream: u64, usual: Mood| {
+            Mutex::new(Dependency { random: Random::stream(seed, stream), usual, moods: Vec::new() })
         };
-        let sockets = Mutex::new(Random::stream(seed, streams::SOCKETS));
-        Network { dependencies: shape.dependencies.iter().enumerate().map(dependency).collect(), sockets }
+        let numbered = (0..).zip(&shape.dependencies);
+        let sinks = shape.alerting.as_ref().map_or(0, |alerting| alerting.sinks);
+        Network {
+            dependencies: numbered.map(|(number, usual)| dependency(streams::NETWORK + number, *usual)).collect(),
+            sinks: (0..sinks).map(|number| dependency(streams::SINKS + number as u64, Mood::Well)).collect(),
+            sockets: Mutex::new(Random::stream(seed, streams::SOCKETS)),
+        }
     }
 
     pub(super) fn begin(&self, dependency: usize, fault: usize, mood: Mood) {
@@ -73,9 +87,18 @@ impl Network {
         lock(&self.dependencies[dependency]).moods.retain(|(other, _)| *other != fault);
     }
 
+    pub(super) fn begin_at_sink(&self, sink: usize, fault: usize, mood: Mood) {
+        lock(&self.sinks[sink]).moods.push((fault, mood));
+    }
+
+    pub(super) fn end_at_sink(&self, sink: usize, fault: usize) {
+        lock(&self.sinks[sink]).moods.retain(|(other, _)| *other != fault);
+    }
+
     pub(super) fn react(&self, world: &World, outbound: &Outbound) -> Reaction {
+        let of_sink = sink_of(&outbound.request).and_then(|number| self.sinks.get(number));
         let number = number_in(&outbound.request.target_url).unwrap_or(0).min(self.dependencies.len() - 1);
-        let mut dependency = lock(&self.dependencies[number]);
+        let mut dependency = lock(of_sink.unwrap_or(&self.dependencies[number]));
         let mood = dependency.moods.last().map_or(dependency.usual, |(_, mood)| *mood);
         // In a crowd, healthy dependencies stay as quick as before.
         let mood = if world.is_well() && mood != Mood::Quick { Mood::Well } else { mood };

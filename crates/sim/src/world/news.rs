@@ -117,7 +117,14 @@ impl SharedStore for Connection {
     }
 
     async fn nodes(&self) -> Result<Vec<Node>, Error> {
-        Ok(Vec::new())
+        let beats = lock(&self.world.mailboxes.beats);
+        let node = |(id, (beat, seen_at)): (&NodeId, &(Heartbeat, Timestamp))| Node {
+            id: id.clone(),
+            beat: beat.clone(),
+            seen_at: *seen_at,
+            leases: 0,
+        };
+        Ok(beats.iter().map(node).collect())
     }
 
     async fn claim_known(&self, _: ClaimKnownRequest) -> Result<Vec<ClaimedTask>, Error> {

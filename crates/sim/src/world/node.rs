@@ -4,20 +4,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use redrive_engine::entropy::Entropy;
-use redrive_engine::events::Sink;
 use redrive_engine::spawner::{Spawner, Work};
-use redrive_engine::{AlertRelay, CommonClock, Handle, Parts};
+use redrive_engine::{CommonClock, Parts};
 use redrive_server::App;
 
 use super::connection::Connection;
 use super::machine::{Machine, MachineClock};
+use super::notifier::Notifier;
 use super::observer::Name;
-use super::relay::Relay;
 use super::wire::Wire;
 use super::{World, lock, streams};
 use crate::executor::{Executor, Group, WORLD};
 use crate::model::Whose;
-use crate::plan::{Family, Shape};
+use crate::plan::Shape;
 use crate::random::Random;
 
 /// A node: a machine, and the process on it if there is one.
@@ -112,7 +111,7 @@ impl World {
         let world = self.clone();
         self.executor.spawn(group, async move {
             match begin(&world, whose, group).await {
-                Ok(engine) => lock(&world.nodes[number].process).app = Some(App::new(engine)),
+                Ok(app) => lock(&world.nodes[number].process).app = Some(app),
                 // It could not read its store: it ends, and its supervisor restarts it.
                 Err(_) => world.die(whose, RESTART),
             }
@@ -213,12 +212,12 @@ impl World {
     }
 }
 
-async fn begin(world: &Arc<World>, whose: Whose, group: Group) -> Result<Handle, redrive_engine::StartError> {
+async fn begin(world: &Arc<World>, whose: Whose, group: Group) -> Result<App, redrive_engine::StartError> {
     let node = &world.nodes[whose.node];
     world.database.open(world, whose).await;
     let store = Arc::new(Connection { world: world.clone(), whose, departed_nodes: Mutex::default() });
     let local = MachineClock { machine: node.machine.clone(), executor: world.executor.clone() };
-    let relay = world.shape.families.has(Family::Alerts).then(|| Relay::start(world, whose, group));
+    let notifier = Notifier::of(world);
     let parts = Parts {
         clock: CommonClock::new(Arc::new(local), &*store),
         entropy: node.entropy.clone(),
@@ -226,10 +225,14 @@ async fn begin(world: &Arc<World>, whose: Whose, group: Group) -> Result<Handle,
         store,
         transport: Arc::new(Wire { world: world.clone(), whose }),
         bodies: None,
-        sinks: relay.iter().map(|relay| relay.clone() as Arc<dyn Sink>).collect(),
-        alert_relay: relay.map(|relay| relay as Arc<dyn AlertRelay>),
+        sinks: notifier.as_ref().map(Notifier::sinks).unwrap_or_default(),
+        alert_relay: notifier.as_ref().map(Notifier::relay),
     };
-    redrive_engine::start(parts, world.shape.engine.clone()).await
+    let engine = redrive_engine::start(parts, world.shape.engine.clone()).await?;
+    Ok(match notifier {
+        Some(notifier) => notifier.start(world, whose, group, engine),
+        None => App::new(engine),
+    })
 }
 
 /// Spawns a process's work in its group.

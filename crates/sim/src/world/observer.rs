@@ -8,7 +8,9 @@ use redrive_core::guards::shared::SharedBreaker;
 use redrive_core::idempotency::{Changed, ExecutionId, RecordKey, Reserved};
 use redrive_core::{Body, IdempotencyKey, Lane, Outcome, Status, Task, TaskId, TenantId, Timestamp};
 use redrive_engine::transport::Outbound;
-use redrive_store::{ClaimedTask, DeletedRecord, NewTask, RecordChange, Reservation, SeenRecord, Settled, Settlement};
+use redrive_store::{
+    ClaimedTask, DeletedRecord, NewTask, RaisedAlert, RecordChange, Reservation, SeenRecord, Settled, Settlement,
+};
 
 use crate::model::{Model, Said, Whose};
 use crate::moment::Moment;
@@ -127,6 +129,7 @@ impl Observer {
         self.trace.note(at, (6, whose, id), item.as_deref(), |line| {
             write!(line, "the store keeps {} for {}", Short(id), Name(whose)).ok();
         });
+        self.model.stored(new);
     }
 
     pub(super) fn claimed(&mut self, at: Moment, whose: Whose, claimed: &ClaimedTask) {
@@ -267,13 +270,25 @@ impl Observer {
         self.model.alert(id, run);
     }
 
-    /// People were told of a dead letter.
-    pub(super) fn relayed(&mut self, at: Moment, id: TaskId, run: u32) {
-        let item = self.model.item(id).map(str::to_owned);
-        self.trace.note(at, (16, id, run), item.as_deref(), |line| {
-            write!(line, "people are told of {}", Short(id)).ok();
+    /// A notification has arrived at its sink.
+    pub(super) fn sink_hears(&mut self, at: Moment, outbound: &Outbound) {
+        self.tally.notifications += 1;
+        self.trace.note(at, (16, outbound.task, &outbound.lane), None, |line| {
+            let document = String::from_utf8_lossy(outbound.request.body.inline().map_or(&[], |bytes| bytes));
+            write!(line, "{} hears by {}: {document}", outbound.lane.dependency, Short(outbound.task)).ok();
         });
-        self.model.relayed(id, run);
+        self.model.sink_hears(outbound);
+    }
+
+    /// The notes of these dead letters were removed: their alerts will not be raised again.
+    pub(super) fn alerts_confirmed(&mut self, at: Moment, whose: Whose, alerts: &[RaisedAlert]) {
+        for alert in alerts {
+            let item = self.model.item(alert.id).map(str::to_owned);
+            self.trace.note(at, (17, whose, alert.id, alert.run), item.as_deref(), |line| {
+                write!(line, "{} confirms the alert of {}", Name(whose), Short(alert.id)).ok();
+            });
+            self.model.alert_confirmed(alert);
+        }
     }
 
     pub(super) fn panicked(&mut self, text: String) {

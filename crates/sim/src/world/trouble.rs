@@ -51,6 +51,11 @@ pub(super) async fn happen(world: Arc<World>, fault: Fault) {
             world.executor.sleep(fault.lasts).await;
             world.network.end(dependency, fault.number);
         }
+        Kind::Sink { sink, mood } => {
+            world.network.begin_at_sink(sink, fault.number, mood);
+            world.executor.sleep(fault.lasts).await;
+            world.network.end_at_sink(sink, fault.number);
+        }
         Kind::LoseSchedule { node } => {
             if let Some((app, ..)) = world.nodes[node].front() {
                 world.observer().tally.schedules_lost += 1;

@@ -9,6 +9,7 @@ use redrive_core::{Answer, ErrorType};
 use redrive_engine::transport::{Outbound, SendError, Sending, Transport};
 
 use super::network::{Connecting, Patience, Reaction};
+use super::notifier::sink_of;
 use super::{World, lock};
 use crate::model::{Said, Whose};
 use crate::moment::Moment;
@@ -31,7 +32,7 @@ impl Transport for Wire {
         }
         world.observer().connects(world.now(), whose, &outbound);
         let reaction = world.network.react(&world, &outbound);
-        let on_wire = OnWire { world: world.clone(), whose, outbound, is_over: false };
+        let on_wire = OnWire { world: world.clone(), whose, outbound, is_taken: reaction.is_taken(), is_over: false };
         let is_dead = world.dies_here(whose);
         Box::pin(async move {
             if is_dead {
@@ -59,6 +60,8 @@ struct OnWire {
     world: Arc<World>,
     whose: Whose,
     outbound: Outbound,
+    /// Whether the request does its work once it is sent.
+    is_taken: bool,
     is_over: bool,
 }
 
@@ -105,6 +108,9 @@ impl OnWire {
             return Err(ErrorType::NotSent);
         }
         world.observer().departed(world.now(), self.whose, &self.outbound);
+        if self.is_taken && sink_of(&self.outbound.request).is_some() {
+            world.observer().sink_hears(world.now(), &self.outbound);
+        }
         world.effect(self.whose).await;
         Ok(())
     }
