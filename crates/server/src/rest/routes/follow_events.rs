@@ -84,10 +84,10 @@ const AFTER: &str = "after";
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
     let query = event_query(&call)?;
+    let reader = follow_events(call.app(), call.caller(), query)?;
     if call.parts.method == Method::HEAD {
         return Ok(Reply::events(Box::pin(futures_util::stream::empty())));
     }
-    let reader = follow_events(call.app(), call.caller(), query)?;
     Ok(Reply::events(event_stream::pieces(reader, &call.app().node, call.context.shutdown.clone())))
 }
 
