@@ -9,16 +9,21 @@ use super::world::{Program, Service, Target, redrive};
 #[test]
 fn a_delivery_is_shown_attempt_by_attempt_and_ends_with_0() {
     let (service, target) = (Service::start(), Target::answering(&[503, 503, 200]));
-    let ended = service.run(&["send", &target.url, "-d", "hello", "--set", "initialDelayMs=1", "--wait"]).with(0);
+    let ended = service.run(&["send", &target.url, "-d", "hello", "--set", "initialDelayMs=500", "--wait"]).with(0);
     let lines: Vec<_> = ended.stdout.lines().collect();
     assert!(lines[0].starts_with("accepted "), "{lines:?}");
-    assert!(lines[2].contains("(made by the server), policy default v1, at most 6 attempts within 1d"), "{lines:?}");
-    assert!(lines[3].starts_with("attempt 1/6: 503 Service Unavailable after "), "{lines:?}");
-    assert!(lines[3].contains("; next in "), "{lines:?}");
-    assert!(lines[4].starts_with("attempt 2/6: 503 "), "{lines:?}");
-    assert!(lines[5].starts_with("attempt 3/6: 200 OK after "), "{lines:?}");
-    assert!(lines[6].starts_with("SUCCEEDED after 3 attempts in "), "{lines:?}");
-    assert_eq!(lines.len(), 7, "{lines:?}");
+    assert!(lines[2].starts_with("  key ") && lines[2].ends_with(" (made by the server), policy default v1"), "{lines:?}");
+    let plan = "  6 attempts over about 7.7s, at most 15s, if each fails at once; all within 1d";
+    assert_eq!(lines[3], plan, "{lines:?}");
+    assert!(lines[4].starts_with("attempt 1/6: 503 Service Unavailable after "), "{lines:?}");
+    assert!(lines[4].contains("; next in "), "{lines:?}");
+    assert!(lines[5].starts_with("attempt 2/6: 503 "), "{lines:?}");
+    assert!(lines[6].starts_with("attempt 3/6: 200 OK after "), "{lines:?}");
+    assert!(lines[7].starts_with("SUCCEEDED after 3 attempts in "), "{lines:?}");
+    assert_eq!(lines.len(), 8, "{lines:?}");
+    let id = lines[0].split(' ').nth(1).unwrap();
+    let shown = service.run(&["tasks", "show", id]).with(0);
+    shown.says(&["plan        6 attempts over about 7.7s, at most 15s, if each fails at once; all within 1d"]);
 }
 
 #[test]

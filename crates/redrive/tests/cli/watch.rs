@@ -43,7 +43,7 @@ fn leaving_ends_with_130_and_leaves_the_task_alone() {
     let line = sending.stdout.wait_for("accepted ");
     let id = line.split(' ').nth(1).unwrap().to_owned();
     target.arrival();
-    sending.stdout.wait_for("at most 6 attempts");
+    sending.stdout.wait_for("6 attempts over");
     sending.signal("INT");
     sending.end().with(130).says(&["interrupted; the task goes on: ", &format!("tasks watch {id}")]);
     target.release();
