@@ -80,9 +80,6 @@ pub struct Task {
     /// The key that every attempt carries.
     #[serde(default)]
     pub idempotency_key: String,
-    /// Whether the server made it.
-    #[serde(default)]
-    pub idempotency_key_generated: bool,
     /// The caller's own id of the work that it belongs to.
     pub correlation_id: Option<String>,
     /// The caller's names and values.

@@ -60,7 +60,7 @@ fn a_watch_outlives_a_restart_of_the_server() {
     let address = service.authority().to_owned();
     watching.stdout.wait_for("\"status\":\"PENDING\"");
     service.stop().with(0);
-    watching.stderr.wait_for("the server cannot be reached; retrying");
+    watching.stderr.wait_for("lost contact with the server; the task was accepted and goes on");
     let service = Service::start_at(&address, directory.path(), &[]);
     service.run(&["tasks", "retry-now", &id]).with(0);
     watching.end().with(0).says(&["\"status\":\"SUCCEEDED\""]);
