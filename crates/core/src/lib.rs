@@ -25,6 +25,7 @@ pub mod latency;
 pub mod policy;
 pub mod request;
 pub mod retry_after;
+pub mod retry_span;
 pub mod task;
 pub mod time;
 pub mod timetable;
@@ -42,6 +43,7 @@ pub use id::{
 pub use latency::Latency;
 pub use policy::Policy;
 pub use request::Request;
+pub use retry_span::RetrySpan;
 pub use task::{Class, Reason, Status, Task};
 pub use time::Timestamp;
 pub use trace::TraceParent;

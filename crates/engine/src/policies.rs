@@ -4,12 +4,12 @@
 //! process, which then drops its cached entry, or by another one, which is noticed within [`CURRENT_FOR`].
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use redrive_core::policy::{Invalid, Spec};
+use redrive_core::policy::{self, Context, Invalid, Spec};
 use redrive_core::task::PolicyRef;
-use redrive_core::{Policy, PolicyId, TenantId};
+use redrive_core::{Policy, PolicyId, Request, RetrySpan, Task, TenantId};
 use redrive_store::{ClaimedTask, DeletePolicy, Error, Expected, PolicyVersion, PutPolicy, Store};
 
 use crate::clock::Clock;
@@ -20,7 +20,7 @@ const CURRENT_FOR: Duration = Duration::from_secs(1);
 const REMEMBERED: usize = 10_000;
 
 /// A policy version, complete and ready to run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Resolved {
     /// The version that this is, or is based on.
     pub reference: PolicyRef,
@@ -28,19 +28,31 @@ pub struct Resolved {
     pub spec: Spec,
     /// The rules in their resolved form.
     pub policy: Policy,
+    /// Whether the version is a built-in policy as it is, overrides aside.
+    pub is_built_in: bool,
+    /// Computed when it is first asked for.
+    retry_span: OnceLock<RetrySpan>,
 }
 
 impl Resolved {
     fn new(version: &PolicyVersion) -> Result<Self, Invalid> {
         let reference = PolicyRef { id: version.id.clone(), version: version.version };
-        Ok(Resolved { reference, spec: version.spec.clone(), policy: Policy::resolve(&version.spec)? })
+        let policy = Policy::resolve(&version.spec)?;
+        let is_built_in = version.is_built_in();
+        Ok(Resolved { reference, spec: version.spec.clone(), policy, is_built_in, retry_span: OnceLock::new() })
     }
 
     /// Returns these rules with single fields overridden for one task.
     pub fn with_overrides(&self, overrides: &Spec) -> Result<Resolved, Invalid> {
         let spec = self.spec.overridden_by(overrides);
         let policy = Policy::resolve(&spec)?;
-        Ok(Resolved { reference: self.reference.clone(), spec, policy })
+        let (reference, is_built_in) = (self.reference.clone(), self.is_built_in);
+        Ok(Resolved { reference, spec, policy, is_built_in, retry_span: OnceLock::new() })
+    }
+
+    /// How long its retries go on.
+    pub fn retry_span(&self) -> RetrySpan {
+        *self.retry_span.get_or_init(|| RetrySpan::of(&self.policy))
     }
 }
 
@@ -64,7 +76,8 @@ impl Policies {
         Policies { store, clock, cache: Mutex::default() }
     }
 
-    /// The current version of a policy.
+    /// The current version of a policy. A built-in policy that is not stored is stored now, so that the task that asks for it
+    /// can pin it.
     pub async fn current(&self, tenant: &TenantId, id: &PolicyId) -> Result<Option<Arc<Resolved>>, Error> {
         let key = (tenant.clone(), id.clone());
         if let Some((resolved, read_at)) = self.cache().current.get(&key)
@@ -74,8 +87,13 @@ impl Policies {
         }
         let read_at = self.clock.elapsed();
         let changes = self.cache().changes;
-        let Some(newest) = self.store.policies().versions(tenant.clone(), id.clone()).await?.pop() else {
-            return Ok(None);
+        let stored = self.store.policies().versions(tenant.clone(), id.clone()).await?.pop();
+        let newest = match stored {
+            Some(newest) => newest,
+            None => match self.store_built_in(tenant, id).await? {
+                Some(newest) => newest,
+                None => return Ok(None),
+            },
         };
         let resolved = Arc::new(resolve_stored(&newest)?);
         let mut cache = self.cache();
@@ -84,6 +102,28 @@ impl Policies {
             cache.current.insert(key, (resolved.clone(), read_at));
         }
         Ok(Some(resolved))
+    }
+
+    /// Stores every built-in policy that is not stored. A policy that has one of their names stays as it is.
+    pub async fn store_built_ins(&self, tenant: &TenantId) -> Result<(), Error> {
+        for context in Context::ALL {
+            let id = PolicyId::try_new(context.as_str()).map_err(|invalid| Error::Corrupt(invalid.to_string()))?;
+            self.store_built_in(tenant, &id).await?;
+        }
+        Ok(())
+    }
+
+    /// Stores the built-in policy with this name, if there is one, and returns the version that is then current.
+    async fn store_built_in(&self, tenant: &TenantId, id: &PolicyId) -> Result<Option<PolicyVersion>, Error> {
+        let Some(spec) = policy::built_in(id.as_str()) else { return Ok(None) };
+        let put = self.put(tenant.clone(), id.clone(), spec, Expected::Absent).await?;
+        match put {
+            PutPolicy::Created(version) | PutPolicy::Updated(version) | PutPolicy::Unchanged(version) => {
+                Ok(Some(version))
+            }
+            // There is one already, or another process was faster.
+            PutPolicy::Conflict(_) => Ok(self.store.policies().versions(tenant.clone(), id.clone()).await?.pop()),
+        }
     }
 
     /// The version that a task pins.
@@ -104,8 +144,13 @@ impl Policies {
 
     /// The rules that a claimed task pins, with its own overrides. [`Error::Corrupt`] if they are damaged.
     pub(crate) async fn of(&self, claimed: &ClaimedTask) -> Result<Arc<Resolved>, Error> {
-        let pinned = self.version(&claimed.task.lane.tenant, &claimed.task.policy).await?;
-        match &claimed.request.overrides {
+        self.of_task(&claimed.task, &claimed.request).await
+    }
+
+    /// The rules that a task pins, with its own overrides. [`Error::Corrupt`] if they are damaged or no longer kept.
+    pub async fn of_task(&self, task: &Task, request: &Request) -> Result<Arc<Resolved>, Error> {
+        let pinned = self.version(&task.lane.tenant, &task.policy).await?;
+        match &request.overrides {
             None => Ok(pinned),
             Some(overrides) => pinned
                 .with_overrides(overrides)

@@ -5,7 +5,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
     alerts, completions, config, dependencies, doctor, events, idempotency, inbox, lint, migrate, nodes, outbox,
-    policies, report, send, serve, simulate, tasks,
+    policies, report, send, serve, simulate, target, tasks,
 };
 use crate::exit::{self, EXIT_CODES, Exit, LINT_EXIT_CODES, SIMULATE_EXIT_CODES};
 
@@ -16,6 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   redrive serve                                           # start the service on 127.0.0.1:8620
   redrive send https://example.com/hook -d hello --wait   # send a request, and watch it
+  redrive target --fail 3                                 # a server to try it with
   redrive tasks list --status FAILED --status EXHAUSTED   # what could not be delivered";
 
 /// The command line.
@@ -63,6 +64,8 @@ enum Command {
     Nodes(nodes::Args),
     /// Check whether a service is ready and report problems
     Doctor(doctor::Args),
+    /// Run a test server that prints what arrives, and fails as you tell it
+    Target(target::Args),
     /// Move rows of an outbox table into Redrive
     #[command(subcommand)]
     Outbox(outbox::Command),
@@ -128,6 +131,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Events(args) => events::run(args),
         Command::Nodes(args) => nodes::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::Target(args) => target::run(&args),
         Command::Outbox(command) => outbox::run(command),
         Command::Migrate(args) => migrate::run(&args),
         Command::Config(args) => config::run(&args),

@@ -7,6 +7,8 @@ use redrive_core::Timestamp;
 use redrive_core::health::Thresholds;
 use redrive_core::trace::Propagators;
 use redrive_engine::Handle;
+use redrive_engine::policies::Resolved;
+use redrive_store::TaskDetail;
 use tokio::sync::Semaphore;
 
 use crate::alerts::{self, Alerts};
@@ -62,6 +64,13 @@ pub struct App {
 }
 
 impl App {
+    /// The policy that a task pins, with the task's overrides. Nothing if it is no longer kept, or cannot be read now: what it
+    /// says about the task is not worth an answer that fails.
+    pub(crate) async fn policy_of(&self, detail: &TaskDetail) -> Option<Arc<Resolved>> {
+        let policy = self.engine.policies().of_task(&detail.task, &detail.request).await;
+        policy.inspect_err(|error| tracing::debug!(%error, task = %detail.task.id, "its policy was not read")).ok()
+    }
+
     /// The operations over `engine`, with the default limits and without the retry standard.
     pub fn new(engine: Handle) -> Self {
         App {

@@ -190,8 +190,8 @@ pub enum OperationError {
         /// How many tasks.
         tasks: u64,
     },
-    /// The policy applies to tasks that name none.
-    #[error("policy {0} applies to tasks without a policyId: it can be changed but not deleted")]
+    /// The policy applies to tasks that name none, or is built in.
+    #[error("policy {0} is built in: it can be changed but not deleted")]
     PolicyProtected(PolicyId),
     /// The policy is not at the version that the caller expected.
     #[error("the policy is not at the expected version")]

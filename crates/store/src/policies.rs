@@ -50,6 +50,13 @@ pub struct PolicyVersion {
     pub created_at: Timestamp,
 }
 
+impl PolicyVersion {
+    /// Whether it is a built-in policy: it has the name and the fields of one.
+    pub fn is_built_in(&self) -> bool {
+        policy::built_in(self.id.as_str()).is_some_and(|spec| spec == self.spec)
+    }
+}
+
 /// The version that a writer expects to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {

@@ -14,6 +14,7 @@ use crate::binaries::Profile;
 use crate::{chaos, crash, siege, sim};
 use shared_server::SharedServer;
 use steps::Step;
+use tools::Install;
 
 /// The test step has already built this selection: with another one, cargo would build half of the tree again.
 const BUILT: &[&str] = &["--workspace", "--all-features", "--bins", "--tests"];
@@ -47,6 +48,9 @@ pub struct Arguments {
     /// For the inner loop, in under two minutes once built: format, clippy, and the tests that start no server and no binary
     #[arg(long)]
     quick: bool,
+    /// Install nothing: fail and say what is missing
+    #[arg(long)]
+    no_install: bool,
 }
 
 /// Runs all steps and stops at the first that fails.
@@ -60,7 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         );
         return Ok(());
     }
-    tools::install_missing()?;
+    tools::install_missing(Install::from_flag(arguments.no_install))?;
 
     check_format()?;
     lint()?;

@@ -46,12 +46,28 @@ apt-get update -q
 apt-get install -q -y --no-install-recommends "$@"
 "#;
 
-/// Installs missing programs if permitted (as root or by sudo without a password, with apt-get); otherwise fails with
-/// what to install.
-pub(super) fn install_missing() -> Result<()> {
+/// Whether missing programs are installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Install {
+    IfPermitted,
+    Never,
+}
+
+impl Install {
+    pub(super) fn from_flag(no_install: bool) -> Self {
+        if no_install { Install::Never } else { Install::IfPermitted }
+    }
+}
+
+/// Installs missing programs if permitted (as root or by sudo without a password, with apt-get), and says beforehand which;
+/// otherwise fails with what to install.
+pub(super) fn install_missing(install: Install) -> Result<()> {
     let missing = Missing::now();
     if !missing.programs.is_empty() {
-        let Some(prefix) = administrator() else { bail!("{}", missing.sentence()) };
+        let Some(prefix) = administrator().filter(|_| install == Install::IfPermitted) else {
+            bail!("{}", missing.sentence())
+        };
+        println!("{}", missing.announcement());
         let script = [prefix, &["sh", "-c", INSTALL, "install"]].concat();
         let words: Vec<&str> = script.into_iter().chain(missing.packages.iter().copied()).collect();
         Step::program(&words).called(&format!("apt-get install {}", missing.package_list())).run()?;
@@ -60,7 +76,7 @@ pub(super) fn install_missing() -> Result<()> {
             bail!("the packages were installed, and yet: {}", still_missing.sentence());
         }
     }
-    install_components()
+    install_components(install)
 }
 
 /// What is not installed.
@@ -92,6 +108,14 @@ impl Missing {
         format!("please install {}; on Debian: apt-get install {}", self.programs.join(" and "), self.package_list())
     }
 
+    fn announcement(&self) -> String {
+        format!(
+            "the tests need {}. These packages are installed now: {}. To leave that out: cargo xtask test --no-install",
+            self.programs.join(" and "),
+            self.package_list()
+        )
+    }
+
     fn package_list(&self) -> String {
         self.packages.iter().copied().collect::<Vec<_>>().join(" ")
     }
@@ -113,14 +137,15 @@ pub(super) fn has_cargo_command(name: &str) -> bool {
     succeeds(crate::binaries::cargo().args([name, "--version"]))
 }
 
-fn install_components() -> Result<()> {
+fn install_components(install: Install) -> Result<()> {
     for (command, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
         if has_cargo_command(command) {
             continue;
         }
-        if !answers("rustup", "--version") {
+        if install == Install::Never || !answers("rustup", "--version") {
             bail!("please install `cargo {command}` (the component {component} of your Rust)");
         }
+        println!("the tests need `cargo {command}`. The component {component} of Rust is installed now");
         Step::program(&["rustup", "component", "add", component]).run()?;
     }
     Ok(())
@@ -151,5 +176,14 @@ mod tests {
         let expected = "please install `postgres` (which the tests run against) and `initdb` (which the tests run against) \
                         and `cc` (to compile); on Debian: apt-get install gcc libc6-dev postgresql";
         assert_eq!(missing.sentence(), expected);
+    }
+
+    #[test]
+    fn what_will_be_installed_is_said_with_how_to_leave_it_out() {
+        let mut missing = Missing::default();
+        missing.add("cc", "to compile", &["gcc", "libc6-dev"]);
+        let expected = "the tests need `cc` (to compile). These packages are installed now: gcc libc6-dev. To leave that out: \
+                        cargo xtask test --no-install";
+        assert_eq!(missing.announcement(), expected);
     }
 }

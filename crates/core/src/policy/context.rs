@@ -179,10 +179,25 @@ mod tests {
     #[test]
     fn webhooks_follow_their_schedules_give_or_take_a_fifth() {
         let (standard, patient) = (preset(Context::Webhook), preset(Context::WebhookPatient));
-        assert_eq!(standard.backoff, schedule(&[1, 5, 30, 120, 900, 3_600, 14_400]));
+        assert_eq!(standard.backoff, schedule(&[1, 5, 30, 120, 900]));
+        let whole = Spec { context: Some(Context::Webhook), max_attempts: Some(8), ..Spec::default() };
+        let whole = Policy::resolve(&whole).unwrap();
+        assert_eq!(whole.backoff, schedule(&[1, 5, 30, 120, 900, 3_600, 14_400]));
         assert_eq!(patient.backoff, schedule(&[30, 120, 600, 3_600]));
         for policy in [standard, patient] {
             assert_eq!(policy.jitter, Jitter::Proportional { ratio: 0.2 });
+        }
+    }
+
+    #[test]
+    fn a_webhook_lists_as_many_waits_as_it_makes_retries() {
+        for context in Context::ALL.into_iter().filter(|context| context.is_webhook()) {
+            for max_attempts in [2, 3, 4, 5, 6, 8] {
+                let spec = Spec { context: Some(context), max_attempts: Some(max_attempts), ..Spec::default() };
+                let listed = Policy::resolve(&spec).unwrap().to_spec().schedule_ms.unwrap();
+                let all = context.schedule_ms().unwrap().len();
+                assert_eq!(listed.len(), all.min(max_attempts as usize - 1), "{context}, {max_attempts}");
+            }
         }
     }
 

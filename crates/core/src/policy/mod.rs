@@ -4,6 +4,7 @@
 //! from a spec by [`Policy::resolve`] only.
 
 mod approval;
+mod built_in;
 mod check;
 mod context;
 mod defaults;
@@ -14,6 +15,7 @@ mod shown;
 mod spec;
 
 pub use approval::Approval;
+pub use built_in::built_in;
 pub use context::Context;
 pub use invalid::{FieldProblem, Invalid};
 pub use limits::Limits;

@@ -100,10 +100,13 @@ fn backoff(spec: &Spec, kind: BackoffKind, defaults: &Defaults, check: &mut Chec
 fn schedule(spec: &Spec, kind: BackoffKind, defaults: &Defaults, check: &mut Check) -> Vec<Duration> {
     const FIELD: &str = "scheduleMs";
     let Some(delays) = &spec.schedule_ms else {
+        // Of a context's schedule, the waits that no retry has are left out: a policy shows as many as it makes retries.
+        let retries = spec.max_attempts.unwrap_or(defaults.max_attempts).saturating_sub(1).max(1);
+        let used = usize::try_from(retries).unwrap_or(usize::MAX);
         if kind == BackoffKind::Schedule && defaults.schedule_ms.is_empty() {
             check.problem(FIELD, "must be given for the backoff \"schedule\"");
         }
-        return defaults.schedule_ms.iter().copied().map(Duration::from_millis).collect();
+        return defaults.schedule_ms.iter().copied().take(used).map(Duration::from_millis).collect();
     };
     if spec.backoff.is_none() && kind != BackoffKind::Schedule {
         check.problem(FIELD, "needs the backoff \"schedule\"");

@@ -8,7 +8,7 @@ use crate::jitter::Jitter;
 
 /// The members that a shown policy has besides its name and its fields. Readers of policies ignore them, so that a
 /// shown policy can be edited and applied again.
-pub const SHOWN_BESIDE: [&str; 5] = ["version", "createdAt", "versions", "findings", "timetable"];
+pub const SHOWN_BESIDE: [&str; 6] = ["version", "builtIn", "createdAt", "versions", "findings", "timetable"];
 
 impl Policy {
     /// The spec with every field that applies filled in; it resolves to this policy again.

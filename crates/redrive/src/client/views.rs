@@ -3,7 +3,9 @@
 //! Lenient on purpose: a newer server may say more, an older one less. `--json` prints what the server sent, not this.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use redrive_core::duration::brief;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -68,14 +70,16 @@ pub struct Task {
     /// Its version.
     #[serde(default)]
     pub policy_version: u32,
+    /// Whether it is a preset.
+    #[serde(default)]
+    pub policy_built_in: bool,
     /// The policy's fields that this task changes.
     pub policy: Option<serde_json::Map<String, Value>>,
+    /// How long its retries go on; lists and older servers do not say.
+    pub retry_span: Option<RetrySpan>,
     /// The key that every attempt carries.
     #[serde(default)]
     pub idempotency_key: String,
-    /// Whether the server made it.
-    #[serde(default)]
-    pub idempotency_key_generated: bool,
     /// The caller's own id of the work that it belongs to.
     pub correlation_id: Option<String>,
     /// The caller's names and values.
@@ -125,6 +129,51 @@ impl Task {
             Some(reason) if !reason.eq_ignore_ascii_case(&self.status) => format!("{} ({reason})", self.status),
             _ if self.cancel_requested && !self.is_ended() => format!("{} (cancel requested)", self.status),
             _ => self.status.clone(),
+        }
+    }
+}
+
+/// How long the retries of a task go on.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RetrySpan {
+    /// The most attempts.
+    pub attempts: u32,
+    /// The mean time from the first attempt to the last one.
+    pub mean_ms: u64,
+    /// The longest time from the first attempt to the last one.
+    pub most_ms: u64,
+    /// Whether the total budget may end before the last attempt.
+    #[serde(default)]
+    pub cut_by_budget: bool,
+}
+
+impl Task {
+    /// `webhook v1 (built in)`
+    pub fn policy_text(&self) -> String {
+        let built_in = if self.policy_built_in { " (built in)" } else { "" };
+        format!("{} v{}{built_in}", self.policy_id, self.policy_version)
+    }
+
+    /// What happens if every attempt fails: `6 attempts over about 15s, at most 31s, if each fails at once; all within 1d`.
+    pub fn plan_text(&self) -> String {
+        let budget = brief(Duration::from_millis(self.deadline_at.saturating_sub(self.created_at)));
+        // The deadline of a later run does not count from the acceptance.
+        let within = if self.run <= 1 { format!(" within {budget}") } else { String::new() };
+        let Some(span) = self.retry_span else {
+            return format!("at most {} attempts{within}", self.max_attempts);
+        };
+        let span = redrive_core::RetrySpan {
+            attempts: span.attempts,
+            mean: Duration::from_millis(span.mean_ms),
+            most: Duration::from_millis(span.most_ms),
+            cut_by_budget: span.cut_by_budget,
+        };
+        match span.cut_by_budget {
+            true => span.to_string(),
+            false if span.attempts <= 1 => span.to_string(),
+            false if within.is_empty() => format!("{span}, if each fails at once"),
+            false => format!("{span}, if each fails at once; all{within}"),
         }
     }
 }
@@ -223,6 +272,9 @@ pub struct Policy {
     /// When that was made.
     #[serde(default)]
     pub created_at: u64,
+    /// Whether it is a preset, as it is.
+    #[serde(default)]
+    pub built_in: bool,
     /// What of the retry standard it breaks, in the answer to a registration.
     #[serde(default)]
     pub findings: Vec<Finding>,

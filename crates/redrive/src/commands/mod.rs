@@ -22,6 +22,7 @@ pub(crate) mod send;
 pub(crate) mod serve;
 pub(crate) mod simulate;
 mod sources;
+pub(crate) mod target;
 pub(crate) mod tasks;
 
 pub(crate) use connection::Connection;

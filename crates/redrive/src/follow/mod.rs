@@ -58,7 +58,8 @@ impl<'a> Follow<'a> {
 
     async fn follow(mut self, client: &mut Client, id: &str, view: View) -> anyhow::Result<Exit> {
         let output = self.connection.output();
-        let mut poll = Poll::new(client, id, view, self.known.take());
+        let hint = self.connection.hint(&format!("tasks watch {id}"));
+        let mut poll = Poll::new(client, id, view, hint.clone(), self.known.take());
         let (exit, why) = tokio::select! {
             ended = to_the_end(&mut poll) => {
                 let (task, document) = ended?;
@@ -69,7 +70,7 @@ impl<'a> Follow<'a> {
             _ = self.interrupt.recv() => (Exit::Interrupted, "interrupted".to_owned()),
         };
         view.left(output, poll.last())?;
-        notice(format!("{why}; the task goes on: {}", self.connection.hint(&format!("tasks watch {id}"))));
+        notice(format!("{why}; the task goes on: {hint}"));
         Ok(exit)
     }
 }

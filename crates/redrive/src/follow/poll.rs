@@ -7,7 +7,8 @@ use tokio::time::Instant;
 
 use crate::client::{Attempt, Client, Pages, Task, escape, is_unreachable};
 use crate::config::parse_duration;
-use crate::output::{notice, now_millis};
+use crate::exit::{Exit, ExitError};
+use crate::output::{duration, notice, now_millis};
 
 use super::count_down;
 use super::view::View;
@@ -16,8 +17,8 @@ use super::view::View;
 const FAST: Duration = Duration::from_millis(100);
 /// The longest polling interval.
 const SLOW: Duration = Duration::from_secs(1);
-/// How long to retry while the server cannot be reached.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long to wait for a server that cannot be reached: long enough for a restart by hand.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// How long to wait for a task's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub(super) struct Poll<'a> {
     client: &'a mut Client,
     path: String,
     view: View,
+    /// The command that looks at the task again.
+    hint: String,
     /// The state that was seen last, to look at the attempts only when there is something new.
     seen: Option<(String, u32, Option<u64>)>,
     /// The attempts that were shown.
@@ -53,9 +56,9 @@ pub(super) struct Poll<'a> {
 }
 
 impl<'a> Poll<'a> {
-    pub(super) fn new(client: &'a mut Client, id: &str, view: View, known: Option<Bytes>) -> Self {
+    pub(super) fn new(client: &'a mut Client, id: &str, view: View, hint: String, known: Option<Bytes>) -> Self {
         let path = format!("/retry-tasks/{}", escape(id));
-        Poll { client, path, view, seen: None, shown: 0, last: known, unreachable_since: None }
+        Poll { client, path, view, hint, seen: None, shown: 0, last: known, unreachable_since: None }
     }
 
     /// The task as it was seen last.
@@ -91,7 +94,9 @@ impl<'a> Poll<'a> {
         loop {
             match self.client.get(&self.path).await {
                 Ok(answer) => {
-                    self.unreachable_since = None;
+                    if self.unreachable_since.take().is_some() {
+                        self.say("the server is back")?;
+                    }
                     return Ok((answer.read()?, answer.body));
                 }
                 Err(error) => self.be_patient(error).await?,
@@ -99,17 +104,36 @@ impl<'a> Poll<'a> {
         }
     }
 
+    /// Prints a notice in place of the countdown.
+    fn say(&self, text: &str) -> std::io::Result<()> {
+        if let Some(output) = self.view.output() {
+            output.overwrite("")?;
+        }
+        notice(text);
+        Ok(())
+    }
+
     async fn be_patient(&mut self, error: anyhow::Error) -> anyhow::Result<()> {
-        // Never seen at all, the server is probably not there; once seen, it will probably be back.
-        let known = self.seen.is_some() && is_unreachable(&error);
-        let since = *self.unreachable_since.get_or_insert_with(|| {
-            if known {
-                notice(format!("the server cannot be reached; retrying for {}s", PATIENCE.as_secs()));
-            }
-            Instant::now()
-        });
-        if !known || since.elapsed() > PATIENCE {
+        // A server that never answered is probably not there; one that did, for example by accepting the task, will
+        // probably be back.
+        if self.last.is_none() || !is_unreachable(&error) {
             return Err(error);
+        }
+        let since = match self.unreachable_since {
+            Some(since) => since,
+            None => {
+                self.say(&format!(
+                    "lost contact with the server; the task was accepted and goes on without this command: {}\n\
+                     waiting for the server, for up to {}; Ctrl-C stops the waiting and not the task",
+                    self.hint,
+                    duration(PATIENCE)
+                ))?;
+                *self.unreachable_since.insert(Instant::now())
+            }
+        };
+        if since.elapsed() > PATIENCE {
+            let message = format!("{error:#}\nthe task was accepted and goes on: {}", self.hint);
+            return Err(ExitError::of(Exit::Unreachable, message));
         }
         count_down(self.view.output(), FAST * 5, || "waiting for the server".into()).await
     }

@@ -164,6 +164,8 @@ async fn start_engine(
     let (tenant, id) = (TenantId::default_tenant(), PolicyId::default_policy());
     let put = engine.policies().put(tenant, id, policy::Spec::default(), Expected::Absent).await;
     put.context("cannot store the default policy")?;
+    let stored = engine.policies().store_built_ins(&TenantId::default_tenant()).await;
+    stored.context("cannot store the built-in policies")?;
     Ok(engine)
 }
 

@@ -31,6 +31,7 @@ mod shutdown;
 mod simulate;
 mod start;
 mod stored;
+mod target;
 mod tasks;
 mod traces;
 mod watch;

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use redrive_core::policy::Context;
 use serde_json::json;
 
 use super::world::{Service, Target};
@@ -30,7 +31,7 @@ fn applying_again_changes_nothing_and_a_change_makes_a_version() {
     ]);
     service.run(&["policies", "list"]).with(0).says(&["default", "slow", "webhooks", "fixed"]);
     let listed = service.run(&["policies", "list", "--json"]).with(0).json();
-    assert_eq!(listed["policies"].as_array().unwrap().len(), 3);
+    assert_eq!(listed["policies"].as_array().unwrap().len(), 3 + Context::ALL.len());
 }
 
 #[test]
@@ -103,7 +104,9 @@ fn a_preset_is_shown_with_its_timetable_with_or_without_a_server() {
         "after attempt 5, or after 1d: a dead letter, with an alert",
         "the policy conforms to the retry standard",
     ];
-    service.run(&["policies", "show", "webhook-patient"]).with(0).says(&timetable).says(&["the server has no policy"]);
+    service.run(&["policies", "show", "webhook-patient"]).with(0).says(&timetable).says(&["1, built in, since"]);
+    service.run(&["policies", "show", "webhook"]).with(0).says(&["[1000,5000,30000,120000,900000]"]);
+    service.run(&["policies", "list"]).with(0).says(&["webhook-patient  1 (built in)"]);
     let without_server = ["policies", "show", "webhook-patient", "--server", "http://127.0.0.1:1"];
     service.run(&without_server).with(0).says(&timetable).says(&["the server was not asked"]);
     service.run(&["policies", "show", "unknown", "--server", "http://127.0.0.1:1"]).with(6);
@@ -111,7 +114,7 @@ fn a_preset_is_shown_with_its_timetable_with_or_without_a_server() {
     // A policy of the server's own comes first.
     service.run_with_input(&["policies", "apply", "-"], b"policyId = \"sync\"\nmaxAttempts = 2").with(0);
     let shown = service.run(&["policies", "show", "sync", "--json"]).with(0).json();
-    assert_eq!((&shown["version"], &shown["maxAttempts"]), (&json!(1), &json!(2)));
+    assert_eq!((&shown["version"], &shown["maxAttempts"]), (&json!(2), &json!(2)));
     let expected = json!([
         {"attempt": 1, "waitMs": {"earliest": 0, "typical": 0, "latest": 0},
          "cumulativeMs": {"earliest": 0, "typical": 0, "latest": 0}, "fits": "always"},
@@ -150,7 +153,8 @@ fn the_standard_is_pointed_out_or_enforced_as_the_service_is_told() {
         "backoff: R-1: the wait does not grow: 1s before every retry, jitter aside; leave backoff out",
     ]);
     let target = Target::answering(&[200]);
-    enforced.run(&["send", &target.url, "-d", "x"]).with(1).says(&["idempotencyKey: R-6: POST is retried"]);
+    // The command brings the key that R-6 asks for.
+    enforced.run(&["send", &target.url, "-d", "x"]).with(0);
     enforced.run(&["send", &target.url, "-d", "x", "--key", "order-7"]).with(0);
 }
 
@@ -223,4 +227,25 @@ fn a_mistake_in_a_file_is_shown_at_its_place_before_a_server_is_asked() {
         assert!(!ended.stdout.contains(['\u{202e}', '\u{9b}']), "{words:?}: {ended:?}");
         assert!(!ended.stderr.contains(['\u{202e}', '\u{9b}']), "{words:?}: {ended:?}");
     }
+}
+
+#[test]
+fn a_preset_is_named_without_registering_it_and_survives_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let target = Target::answering(&[200]);
+    let service = Service::start_in(directory.path(), &[]);
+    service.run(&["send", &target.url, "--policy", "webhook", "--wait"]).with(0).says(&[
+        "policy webhook v1 (built in)",
+        "6 attempts over about 17m 36s, at most 21m 7s, if each fails at once; all within 1d",
+    ]);
+    service.run(&["policies", "delete", "webhook"]).with(1).says(&["error: This policy cannot be deleted"]);
+    service.run_with_input(&["policies", "apply", "-"], b"policyId = \"webhook\"\nmaxAttempts = 1").with(0);
+    service.stop().with(0);
+
+    // The next start leaves the policy that was applied.
+    let service = Service::start_in(directory.path(), &[]);
+    let sent = service.run(&["send", &target.url, "--policy", "webhook", "--wait"]).with(0);
+    sent.says(&["policy webhook v2\n", "1 attempt, no retries"]);
+    service.run(&["policies", "delete", "webhook"]).with(0);
+    service.run(&["send", &target.url, "--policy", "webhook"]).with(0).says(&["policy webhook v3 (built in)"]);
 }

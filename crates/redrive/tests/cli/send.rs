@@ -9,16 +9,21 @@ use super::world::{Program, Service, Target, redrive};
 #[test]
 fn a_delivery_is_shown_attempt_by_attempt_and_ends_with_0() {
     let (service, target) = (Service::start(), Target::answering(&[503, 503, 200]));
-    let ended = service.run(&["send", &target.url, "-d", "hello", "--set", "initialDelayMs=1", "--wait"]).with(0);
+    let ended = service.run(&["send", &target.url, "-d", "hello", "--set", "initialDelayMs=500", "--wait"]).with(0);
     let lines: Vec<_> = ended.stdout.lines().collect();
     assert!(lines[0].starts_with("accepted "), "{lines:?}");
-    assert!(lines[2].contains("(made by the server), policy default v1, at most 6 attempts within 1d"), "{lines:?}");
-    assert!(lines[3].starts_with("attempt 1/6: 503 Service Unavailable after "), "{lines:?}");
-    assert!(lines[3].contains("; next in "), "{lines:?}");
-    assert!(lines[4].starts_with("attempt 2/6: 503 "), "{lines:?}");
-    assert!(lines[5].starts_with("attempt 3/6: 200 OK after "), "{lines:?}");
-    assert!(lines[6].starts_with("SUCCEEDED after 3 attempts in "), "{lines:?}");
-    assert_eq!(lines.len(), 7, "{lines:?}");
+    assert!(lines[2].starts_with("  key ") && lines[2].ends_with(", policy default v1"), "{lines:?}");
+    let plan = "  6 attempts over about 7.7s, at most 15s, if each fails at once; all within 1d";
+    assert_eq!(lines[3], plan, "{lines:?}");
+    assert!(lines[4].starts_with("attempt 1/6: 503 Service Unavailable after "), "{lines:?}");
+    assert!(lines[4].contains("; next in "), "{lines:?}");
+    assert!(lines[5].starts_with("attempt 2/6: 503 "), "{lines:?}");
+    assert!(lines[6].starts_with("attempt 3/6: 200 OK after "), "{lines:?}");
+    assert!(lines[7].starts_with("SUCCEEDED after 3 attempts in "), "{lines:?}");
+    assert_eq!(lines.len(), 8, "{lines:?}");
+    let id = lines[0].split(' ').nth(1).unwrap();
+    let shown = service.run(&["tasks", "show", id]).with(0);
+    shown.says(&["plan        6 attempts over about 7.7s, at most 15s, if each fails at once; all within 1d"]);
 }
 
 #[test]
@@ -175,4 +180,57 @@ fn a_server_that_is_not_there_ends_with_6() {
             .with(6)
             .says(&["cannot reach the server at http://127.0.0.1:1", "is `redrive serve` running?"]);
     }
+}
+
+#[test]
+fn the_key_is_printed_before_anything_is_sent_and_repeating_with_it_makes_no_second_task() {
+    let (service, target) = (Service::start(), Target::answering(&[200]));
+    let first = service.run(&["send", &target.url, "-d", "hello", "--wait"]).with(0);
+    let advice = first.stderr.lines().next().unwrap();
+    let key = advice.strip_prefix("if contact is lost, repeat it with: the same command and --key ").unwrap();
+    assert_eq!(target.arrival().header("idempotency-key"), Some(key));
+    let again = service.run(&["send", &target.url, "-d", "hello", "--key", key, "--wait"]).with(0);
+    again.says(&["already accepted"]);
+    assert_eq!(target.unseen(), 0, "it was sent once");
+
+    // Nothing has answered yet, and the key is known already.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("http://{}", silent.local_addr().unwrap());
+    let mut sending = service.begin(&["send", &target.url, "-d", "hello", "--server", &server]);
+    sending.stderr.wait_for(" --key ");
+    sending.kill();
+}
+
+#[test]
+fn contact_that_is_lost_before_the_answer_leaves_the_key() {
+    let service = Service::start();
+    let nowhere = ["send", "http://localhost/", "--server", "http://127.0.0.1:1"];
+    let ended = service.run(&nowhere).with(6);
+    let key = ended.stderr.lines().next().unwrap().rsplit(' ').next().unwrap().to_owned();
+    ended.says(&[&format!("with --key {key} the same command can be repeated: it never makes a second task")]);
+    let json = service.run(&[&nowhere[..], &["--json"]].concat()).with(6);
+    json.says(&["with --key ", "it never makes a second task"]);
+    let own = service.run(&[&nowhere[..], &["--key", "order-7"]].concat()).with(6);
+    assert!(own.stderr.starts_with("error: "), "{own:?}");
+    own.says(&["with --key order-7 the same command can be repeated"]);
+}
+
+#[test]
+fn a_wait_goes_on_when_the_server_is_killed_and_comes_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let target = Target::answering(&[200]);
+    let service = Service::start_in(directory.path(), &[]);
+    let address = service.authority().to_owned();
+    let mut sending = service.begin(&["send", &target.url, "--delay", "1h", "--wait"]);
+    let line = sending.stdout.wait_for("accepted ");
+    let id = line.split(' ').nth(1).unwrap().to_owned();
+    service.kill();
+    let lost = sending.stderr.wait_for("lost contact with the server; the task was accepted and goes on");
+    assert!(lost.contains(&format!("tasks watch {id} --server http://{address}")), "{lost}");
+    sending.stderr.wait_for("waiting for the server");
+    let service = Service::start_at(&address, directory.path(), &[]);
+    sending.stderr.wait_for("the server is back");
+    service.run(&["tasks", "retry-now", &id]).with(0);
+    sending.end().with(0).says(&["SUCCEEDED after 1 attempt"]);
+    assert_eq!(target.arrived().len(), 1);
 }

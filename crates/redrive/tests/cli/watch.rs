@@ -43,7 +43,7 @@ fn leaving_ends_with_130_and_leaves_the_task_alone() {
     let line = sending.stdout.wait_for("accepted ");
     let id = line.split(' ').nth(1).unwrap().to_owned();
     target.arrival();
-    sending.stdout.wait_for("at most 6 attempts");
+    sending.stdout.wait_for("6 attempts over");
     sending.signal("INT");
     sending.end().with(130).says(&["interrupted; the task goes on: ", &format!("tasks watch {id}")]);
     target.release();
@@ -60,7 +60,7 @@ fn a_watch_outlives_a_restart_of_the_server() {
     let address = service.authority().to_owned();
     watching.stdout.wait_for("\"status\":\"PENDING\"");
     service.stop().with(0);
-    watching.stderr.wait_for("the server cannot be reached; retrying");
+    watching.stderr.wait_for("lost contact with the server; the task was accepted and goes on");
     let service = Service::start_at(&address, directory.path(), &[]);
     service.run(&["tasks", "retry-now", &id]).with(0);
     watching.end().with(0).says(&["\"status\":\"SUCCEEDED\""]);

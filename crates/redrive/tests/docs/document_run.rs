@@ -4,7 +4,6 @@
 //! printed. So are other texts that a test names, such as the address of a database.
 
 use std::collections::VecDeque;
-use std::net::TcpStream;
 use std::path::PathBuf;
 
 use redrive_testbed::{free_port, wait_until};
@@ -48,7 +47,7 @@ impl DocumentRun {
         let replaced = PORTS.map(|port| (port.to_owned(), free_port().to_string())).into();
         let shell = Shell::start();
         let mut run = DocumentRun { path, blocks, shell, replaced, task: None, body: None, database: None };
-        run.setup("export REDRIVE_LISTEN=127.0.0.1:8620 REDRIVE_SERVER=http://127.0.0.1:8620");
+        run.setup("export REDRIVE_LISTEN=127.0.0.1:8620 REDRIVE_SERVER=http://127.0.0.1:8620 TARGET_PORT=9000");
         run
     }
 
@@ -140,16 +139,13 @@ impl DocumentRun {
         wait_until("the command has printed what the block shows", || lines(&printed).len() >= count);
         let shown = lines(&printed)[..count].join("\n");
         self.compare_part(block, &command.expected, &shown);
+        self.note_ids(&shown);
         Running { printed, seen: count }
     }
 
-    /// Starts a block that is a server, and waits until it listens on this port of the document.
-    pub(crate) fn serve(&mut self, block: &Block, port: &str) {
-        let script = self.here(&block.text);
-        assert!(is_local(&script), "{}: this would leave the machine:\n{script}", self.path);
-        self.shell.begin(&script);
-        let port = self.port(port);
-        wait_until("the server of the block listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+    /// Waits until the document's `redrive target` has printed a request with this text.
+    pub(crate) fn wait_for_arrival(&mut self, text: &str) {
+        self.setup(&format!("until grep -qF -e '{text}' \"$target_log\"; do sleep 0.05; done"));
     }
 
     /// Waits until a command in the background has printed the last line that `block` shows, the rest of its output.
@@ -171,13 +167,18 @@ impl DocumentRun {
         assert!(is_local(&script), "{}: this would leave the machine:\n{script}", self.path);
         let printed = self.shell.run(&script, on_error)?;
         let printed = self.in_document(&printed);
+        self.note_ids(&printed);
+        Ok(printed)
+    }
+
+    /// Remembers what later commands refer to.
+    fn note_ids(&mut self, printed: &str) {
         for line in printed.lines() {
             let words =
                 || line.split(|character: char| !(character.is_ascii_alphanumeric() || "-:".contains(character)));
             self.task = words().skip_while(|word| *word != "accepted").nth(1).map(str::to_owned).or(self.task.take());
             self.body = words().find(|word| word.starts_with("sha256:")).map(str::to_owned).or(self.body.take());
         }
-        Ok(printed)
     }
 
     /// A command as it is run.

@@ -54,6 +54,8 @@ pub(crate) struct SubmissionSummary {
     /// The request as it is stored: also with what was adopted of the caller's trace.
     pub(crate) request: Arc<Request>,
     pub(crate) policy: PolicyId,
+    /// The policy with the task's overrides; nothing of a submission that was accepted before.
+    pub(crate) resolved: Option<Arc<Resolved>>,
     /// To compare it with a task that its key belongs to.
     pub(crate) resubmission: Resubmission,
     /// Whether the caller gave no key, so that one was made.
@@ -66,7 +68,15 @@ impl SubmissionSummary {
     /// Of a submission that was accepted before.
     fn of_accepted(given: Arc<Request>, policy: PolicyId, resubmission: Resubmission) -> Self {
         let findings = Vec::new();
-        SubmissionSummary { request: given.clone(), given, policy, resubmission, key_generated: false, findings }
+        SubmissionSummary {
+            request: given.clone(),
+            given,
+            policy,
+            resolved: None,
+            resubmission,
+            key_generated: false,
+            findings,
+        }
     }
 }
 
@@ -140,8 +150,15 @@ pub(crate) async fn check(
     let trace_parent = trace.parent;
     let request = trace.complete(&given);
     let findings = judged?;
-    let summary =
-        SubmissionSummary { given, request: request.clone(), policy: policy_id, resubmission, key_generated, findings };
+    let summary = SubmissionSummary {
+        given,
+        request: request.clone(),
+        policy: policy_id,
+        resolved: Some(policy.clone()),
+        resubmission,
+        key_generated,
+        findings,
+    };
     let task =
         ValidatedTask { lane, idempotency_key, correlation_id, trace_parent, policy, request, fingerprint, not_before };
     Ok((Checked::New(task), summary))

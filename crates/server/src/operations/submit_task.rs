@@ -1,9 +1,12 @@
 //! Accepts one task.
 
+use std::sync::Arc;
+
 use redrive_core::Answer;
 use redrive_core::guards::breaker;
 use redrive_core::policy::Context;
 use redrive_engine::ValidatedTask;
+use redrive_engine::policies::Resolved;
 use redrive_store::{Error, Submitted, TaskDetail};
 
 use crate::app::App;
@@ -17,6 +20,8 @@ use crate::wire::{ShownFinding, Submission};
 pub struct Accepted {
     /// The task.
     pub detail: TaskDetail,
+    /// The policy that it pins, with its overrides, if it is still kept.
+    pub policy: Option<Arc<Resolved>>,
     /// Whether it is new.
     pub how: Acceptance,
     /// Whether the submission had no key, so that one was made.
@@ -137,7 +142,7 @@ pub(super) async fn answer(
     summary: SubmissionSummary,
     submitted: Submitted,
 ) -> Result<Accepted, OperationError> {
-    let SubmissionSummary { given, request, policy, resubmission, key_generated, findings } = summary;
+    let SubmissionSummary { given, request, policy, resolved, resubmission, key_generated, findings } = summary;
     let submitted = match submitted {
         Submitted::KeyOfVersion(task, stored) if resubmission.is(stored, &given) => Submitted::Replayed(task),
         Submitted::KeyOfVersion(task, _) => Submitted::KeyReused(task.id),
@@ -150,6 +155,7 @@ pub(super) async fn answer(
     }
     let created = |detail| Accepted {
         detail,
+        policy: resolved,
         how: Acceptance::Created,
         key_generated,
         answer_left_out: false,
@@ -165,7 +171,8 @@ pub(super) async fn answer(
             let gone = || TaskDetail { task: *task, request: request.clone(), answer: None };
             let detail = stored.unwrap_or_else(gone);
             let ignored_headers = intake::ignored_headers(&given, &detail.request);
-            Ok(Accepted { how: Acceptance::Replayed, ignored_headers, ..created(detail) })
+            let policy = app.policy_of(&detail).await;
+            Ok(Accepted { policy, how: Acceptance::Replayed, ignored_headers, ..created(detail) })
         }
         Submitted::KeyReused(id) => Err(OperationError::KeyReused(id)),
         Submitted::KeyOfVersion(task, _) => Err(OperationError::KeyReused(task.id)),

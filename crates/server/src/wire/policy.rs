@@ -120,6 +120,9 @@ pub struct ShownPolicy<'a> {
     pub version: u32,
     /// When this version was made, in epoch milliseconds.
     pub created_at: u64,
+    /// `true` if it is a built-in policy: a preset under its own name, as it is. Otherwise left out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub built_in: bool,
     /// The fields, defaults filled in.
     #[serde(flatten)]
     pub fields: Spec,
@@ -137,6 +140,7 @@ impl<'a> ShownPolicy<'a> {
             policy_id: version.id.as_str(),
             version: version.version,
             created_at,
+            built_in: version.is_built_in(),
             fields,
             findings: Vec::new(),
         })

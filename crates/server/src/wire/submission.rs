@@ -46,7 +46,8 @@ pub struct Submission<'a> {
     #[serde(borrow, default)]
     #[schemars(extend("pattern" = "^sha256:[0-9a-f]{64}$"))]
     pub body_ref: Option<Text<'a>>,
-    /// The policy to retry by. `default` if left out.
+    /// The policy to retry by: one that is registered, or a preset: `sync`, `event`, `webhook`, `webhook-patient`, `batch`, `grpc`.
+    /// `default` if left out.
     #[serde(borrow, default)]
     #[schemars(example = &"default")]
     pub policy_id: Option<Text<'a>>,

@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use redrive_core::attempt::LastError;
-use redrive_core::{Answer, CorrelationId, Reason, Status, TaskId, policy};
+use redrive_core::{Answer, CorrelationId, Reason, RetrySpan, Status, TaskId, policy};
 use redrive_engine::Waiting;
+use redrive_engine::policies::Resolved;
 use redrive_store::{Counts, TaskDetail};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -79,8 +81,15 @@ pub struct Task<'a> {
     pub policy_id: &'a str,
     /// The version of the policy that it was accepted with. Later versions do not apply to it.
     pub policy_version: u32,
+    /// `true` if the policy is built in: a preset, not one that was registered. Otherwise left out, and left out in lists.
+    #[serde(skip_serializing_if = "is_false")]
+    pub policy_built_in: bool,
     /// The policy's fields that this task changes, if any.
     pub policy: Option<&'a policy::Spec>,
+    /// How long its retries go on if every attempt fails at once. Left out in lists, and if the version of its policy is no
+    /// longer kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_span: Option<ShownRetrySpan>,
     /// The key that every attempt carries.
     pub idempotency_key: &'a str,
     /// The caller's own id of the work that it belongs to. Left out if none was given.
@@ -125,6 +134,13 @@ impl<'a> Task<'a> {
         }
     }
 
+    /// The task with what its policy, overrides included, says about it.
+    #[must_use]
+    pub fn with_policy(self, policy: Option<&Resolved>) -> Self {
+        let policy_built_in = policy.is_some_and(|policy| policy.is_built_in);
+        Task { policy_built_in, retry_span: policy.map(|policy| policy.retry_span().into()), ..self }
+    }
+
     /// A task as a list shows it.
     pub fn summary(detail: &'a TaskDetail, secrets: &'a Secrets) -> Self {
         let TaskDetail { task, request, .. } = detail;
@@ -152,7 +168,9 @@ impl<'a> Task<'a> {
             dependency: task.lane.dependency.as_str(),
             policy_id: task.policy.id.as_str(),
             policy_version: task.policy.version,
+            policy_built_in: false,
             policy: request.overrides.as_ref(),
+            retry_span: None,
             idempotency_key: task.idempotency_key.as_str(),
             correlation_id: task.correlation_id.as_ref().map(CorrelationId::as_str),
             idempotency_key_generated: false,
@@ -161,6 +179,34 @@ impl<'a> Task<'a> {
             labels: &request.labels,
             last_error: task.last_error.as_ref().map(ShownError::from),
             response: None,
+        }
+    }
+}
+
+/// How long the retries of a run go on if every attempt fails at once: the sum of its waits. The time that the attempts take
+/// comes on top of it, and a 429 or a Retry-After can make any wait longer.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "RetrySpan")]
+pub struct ShownRetrySpan {
+    /// The most attempts that the policy and its total budget allow, the first one included.
+    pub attempts: u32,
+    /// The mean time from the first attempt to the last one; if the total budget cuts long waits off, at most this.
+    pub mean_ms: u64,
+    /// The longest time from the first attempt to the last one.
+    pub most_ms: u64,
+    /// Whether the total budget may end before the last of the policy's attempts.
+    pub cut_by_budget: bool,
+}
+
+impl From<RetrySpan> for ShownRetrySpan {
+    fn from(span: RetrySpan) -> Self {
+        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        ShownRetrySpan {
+            attempts: span.attempts,
+            mean_ms: millis(span.mean),
+            most_ms: millis(span.most),
+            cut_by_budget: span.cut_by_budget,
         }
     }
 }

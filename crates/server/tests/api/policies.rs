@@ -176,3 +176,59 @@ async fn the_default_policy_can_be_changed_but_not_deleted() {
     let task = world.post("/retry-tasks", r#"{"targetUrl":"https://example.com/"}"#).await.json();
     assert_eq!((task["policyVersion"].as_u64(), task["maxAttempts"].as_u64()), (Some(2), Some(2)));
 }
+
+#[tokio::test]
+async fn a_preset_can_be_named_without_registering_it() {
+    let world = World::start().await;
+    for (name, attempts) in
+        [("sync", 4), ("event", 6), ("webhook", 6), ("webhook-patient", 5), ("batch", 4), ("grpc", 4)]
+    {
+        assert_eq!(world.get(&format!("{PATH}/{name}")).await.status, 404, "nothing is stored before it is used");
+        let submission = format!(r#"{{"targetUrl":"https://example.com/","policyId":"{name}","delayMs":9000}}"#);
+        let answer = world.post("/retry-tasks", &submission).await;
+        assert_eq!(answer.status, 201, "{name}");
+        let task = answer.json();
+        assert_eq!((&task["policyId"], &task["policyVersion"]), (&json!(name), &json!(1)));
+        assert_eq!((&task["policyBuiltIn"], &task["maxAttempts"]), (&json!(true), &json!(attempts)), "{name}");
+        let policy = world.get(&format!("{PATH}/{name}")).await.json();
+        assert_eq!((&policy["builtIn"], &policy["context"]), (&json!(true), &json!(name)));
+    }
+    let webhook = world.get(&format!("{PATH}/webhook")).await.json();
+    assert_eq!(webhook["scheduleMs"], json!([1_000, 5_000, 30_000, 120_000, 900_000]));
+    let unknown = world.post("/retry-tasks", r#"{"targetUrl":"https://example.com/","policyId":"web-hook"}"#).await;
+    assert_eq!(unknown.status, 422);
+}
+
+#[tokio::test]
+async fn a_policy_under_the_name_of_a_preset_wins_and_deleting_it_brings_the_preset_back() {
+    let world = World::start().await;
+    let submission = r#"{"targetUrl":"https://example.com/","policyId":"webhook"}"#;
+    let submit = async || world.post("/retry-tasks", submission).await.json();
+    let own = r#"{"policyId":"webhook","maxAttempts":2}"#;
+    assert_eq!(world.post(PATH, own).await.status, 201);
+    let task = submit().await;
+    assert_eq!((task["maxAttempts"].as_u64(), task.get("policyBuiltIn")), (Some(2), None));
+
+    world.ended(task["taskId"].as_str().unwrap()).await;
+    assert_eq!(world.delete(&format!("{PATH}/webhook")).await.status, 204);
+    let back = world.get(&format!("{PATH}/webhook")).await.json();
+    assert_eq!((&back["builtIn"], &back["version"]), (&json!(true), &json!(2)));
+    let task = submit().await;
+    assert_eq!((task["maxAttempts"].as_u64(), &task["policyBuiltIn"]), (Some(6), &json!(true)));
+    assert_eq!(world.delete(&format!("{PATH}/webhook")).await.status, 409);
+
+    // What is shown of it can be put back, and it stays built in; other fields are a version of one's own.
+    let shown = r#"{"policyId":"webhook","context":"webhook","maxAttempts":6}"#;
+    assert_eq!(world.post(PATH, shown).await.json()["builtIn"], true);
+    assert_eq!(world.post(PATH, own).await.json().get("builtIn"), None);
+}
+
+#[tokio::test]
+async fn a_preset_uses_its_whole_schedule_if_a_task_asks_for_more_attempts() {
+    let world = World::start().await;
+    let submission =
+        r#"{"targetUrl":"https://example.com/","policyId":"webhook","delayMs":9,"policy":{"maxAttempts":8}}"#;
+    let task = world.post("/retry-tasks", submission).await.json();
+    let sum = 1_000 + 5_000 + 30_000 + 120_000 + 900_000 + 3_600_000 + 14_400_000;
+    assert_eq!((&task["retrySpan"]["attempts"], &task["retrySpan"]["meanMs"]), (&json!(8), &json!(sum)));
+}

@@ -238,3 +238,15 @@ async fn a_refusal_names_what_breaks_a_must_and_tells_the_rest_as_well() {
     assert_eq!(findings(&problem).len(), 2);
     assert_eq!(problem["errors"].as_array().unwrap().len(), 1);
 }
+
+#[tokio::test]
+async fn every_built_in_policy_is_allowed_where_the_standard_is_enforced() {
+    let world = World::with_standard(Standard::Enforce).await;
+    for context in redrive_core::policy::Context::ALL {
+        let submission =
+            format!(r#"{{"targetUrl":"https://example.com/","policyId":"{context}","idempotencyKey":"{context}"}}"#);
+        let answer = world.post("/retry-tasks", &submission).await;
+        assert_eq!(answer.status, 201, "{context}: {}", answer.text());
+        assert_eq!(answer.json().get("findings"), None, "{context}");
+    }
+}

@@ -52,6 +52,7 @@ async fn a_submitted_task_is_answered_with_everything_there_is_to_know() {
         "policyId": "default",
         "policyVersion": 1,
         "policy": { "maxAttempts": 3 },
+        "retrySpan": { "attempts": 3, "meanMs": 1_500, "mostMs": 3_000, "cutByBudget": false },
         "idempotencyKey": "k-1",
         "labels": { "team": "billing" },
         "lastError": null,
@@ -378,4 +379,36 @@ async fn a_task_is_found_by_its_key() {
     assert_eq!(problem["detail"], "there is no task with the idempotency key \"none\"");
     let problem = world.get("/retry-tasks/by-key/a%20b").await.problem(400, "invalid-idempotency-key");
     assert_eq!(problem["field"], "key");
+}
+
+#[tokio::test]
+async fn every_answer_with_one_task_says_how_long_its_retries_go_on() {
+    let world = World::start().await;
+    let submission =
+        r#"{"targetUrl":"https://example.com/","idempotencyKey":"k","delayMs":9000,"policy":{"maxAttempts":4}}"#;
+    let expected = json!({ "attempts": 4, "meanMs": 3_500, "mostMs": 7_000, "cutByBudget": false });
+    let submitted = world.post("/retry-tasks", submission).await;
+    let id = submitted.json()["taskId"].as_str().unwrap().to_owned();
+    let again = world.post("/retry-tasks", submission).await;
+    assert_eq!((submitted.status, again.status), (201, 200));
+    let batch = world.post("/retry-tasks/batch", &format!(r#"{{"tasks":[{submission}]}}"#)).await.json();
+    let read = world.get(&format!("/retry-tasks/{id}")).await;
+    let by_key = world.get("/retry-tasks/by-key/k").await;
+    let cancelled = world.delete(&format!("/retry-tasks/{id}")).await;
+    for answer in [submitted, again, read, by_key, cancelled] {
+        assert_eq!(answer.json()["retrySpan"], expected, "{}", answer.json());
+    }
+    assert_eq!(batch["results"][0]["task"]["retrySpan"], expected);
+    let listed = world.get("/retry-tasks").await.json();
+    assert_eq!(listed["tasks"][0].get("retrySpan"), None);
+}
+
+#[tokio::test]
+async fn a_total_budget_that_ends_before_the_last_attempt_is_said() {
+    let world = World::start().await;
+    let submission =
+        r#"{"targetUrl":"https://example.com/","delayMs":100,"policy":{"totalBudgetMs":3000,"maxAttempts":4}}"#;
+    let task = world.post("/retry-tasks", submission).await.json();
+    let expected = json!({ "attempts": 4, "meanMs": 3_000, "mostMs": 3_000, "cutByBudget": true });
+    assert_eq!(task["retrySpan"], expected);
 }

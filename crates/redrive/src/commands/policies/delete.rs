@@ -8,7 +8,8 @@ const EXAMPLES: &str = "\
 Examples:
   redrive policies delete webhooks
 
-A policy that an unfinished task uses cannot be deleted.";
+A policy that an unfinished task uses cannot be deleted, nor can a built-in one. If you changed a
+built-in policy, deleting it brings the built-in one back.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

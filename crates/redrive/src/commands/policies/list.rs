@@ -44,11 +44,16 @@ fn row(policy: &Policy, now: u64) -> [Cell; 7] {
     };
     [
         policy.policy_id.as_str().into(),
-        policy.version.unwrap_or_default().to_string().into(),
+        version(policy).into(),
         field("context").into(),
         field("maxAttempts").into(),
         field("backoff").into(),
         field("jitterType").into(),
         moment(policy.created_at, now).into(),
     ]
+}
+
+fn version(policy: &Policy) -> String {
+    let built_in = if policy.built_in { " (built in)" } else { "" };
+    format!("{}{built_in}", policy.version.unwrap_or_default())
 }

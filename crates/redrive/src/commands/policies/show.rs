@@ -123,7 +123,8 @@ fn print(output: Output, policy: &Policy) -> std::io::Result<()> {
     let mut table = Table::without_header();
     table.field("policy", policy.policy_id.as_str());
     if let Some(version) = policy.version {
-        table.field("version", format!("{version}, since {}", moment(policy.created_at, now)));
+        let built_in = if policy.built_in { ", built in" } else { "" };
+        table.field("version", format!("{version}{built_in}, since {}", moment(policy.created_at, now)));
     }
     for (name, value) in &policy.fields {
         table.field(name, readable(name, value));

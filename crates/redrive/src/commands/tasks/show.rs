@@ -60,8 +60,9 @@ fn print(output: Output, task: &Task) -> std::io::Result<()> {
         table.field("correlation", id.as_str());
     }
     table.field("dependency", task.dependency.as_str());
-    table.field("policy", format!("{} v{}", task.policy_id, task.policy_version));
+    table.field("policy", task.policy_text());
     rows(&mut table, "changed", task.policy.as_ref().unwrap_or(&Map::new()));
+    table.field("plan", task.plan_text());
     for (name, value) in &task.labels {
         table.field("label", format!("{name}={value}"));
     }

@@ -118,6 +118,11 @@ impl Service {
         self.run(&["tasks", "show", id, "--json"]).with(0).json()
     }
 
+    /// Ends it without warning.
+    pub(crate) fn kill(self) {
+        self.program.kill();
+    }
+
     /// Stops it as an operator would.
     pub(crate) fn stop(self) -> Ended {
         self.program.signal("TERM");

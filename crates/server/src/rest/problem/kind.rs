@@ -85,7 +85,7 @@ kinds! {
     POLICY_IN_USE = 409 "policy-in-use" "Tasks still use this policy":
         "Tasks that have not ended use a version of this policy. `liveTasks` is their number.";
     POLICY_PROTECTED = 409 "policy-protected" "This policy cannot be deleted":
-        "The policy `default` applies to tasks that name no policy. It can be changed, but not deleted.";
+        "The policy `default` applies to tasks that name no policy, and the presets are built in. They can be changed, but not deleted.";
     BREAKER_OFF = 409 "breaker-off" "There is no circuit breaker":
         "The circuit breaker is turned off on this server (`guards.breaker`), so it cannot be opened. Pause the dependency instead.";
     TOO_MANY_CONTROLS = 409 "too-many-controls" "Too many dependencies are controlled":

@@ -48,5 +48,6 @@ pub(crate) static ROUTE: Route = Route {
 async fn handle(call: Call) -> Result<Reply, Refusal> {
     let detail = cancel_task(call.app(), call.caller(), call.task_id()?).await?;
     let status = if detail.task.status.is_ended() { 200 } else { 202 };
-    Reply::json(status, &Task::full(&detail, &call.app().secrets))
+    let policy = call.app().policy_of(&detail).await;
+    Reply::json(status, &Task::full(&detail, &call.app().secrets).with_policy(policy.as_deref()))
 }

@@ -17,7 +17,8 @@ pub(crate) static ROUTE: Route = Route {
     group: Group::Policies,
     summary: "Delete a policy",
     description: "Deletes a policy with all its versions. It is refused while tasks that have not ended use one of \
-        them, and always for the policy `default`.",
+        them, and always for the policy `default` and for a built-in policy that was not changed. If the policy has the name of a built-in \
+        one, that one applies again.",
     effect: Effect::Writes,
     access: Access::Administer,
     parameters: &[POLICY_ID, IF_MATCH],

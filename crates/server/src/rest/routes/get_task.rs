@@ -38,9 +38,9 @@ pub(crate) static ROUTE: Route = Route {
 async fn handle(call: Call) -> Result<Reply, Refusal> {
     let (app, caller, id) = (call.app(), call.caller(), call.task_id()?);
     let Some(within) = prefer::wait(&call.parts.headers, app.limits.longest_wait) else {
-        return Reply::json(200, &task_answer::shown(app, &get_task(app, caller, id).await?));
+        return Reply::json(200, &task_answer::shown(app, &get_task(app, caller, id).await?).await);
     };
     let detail = await_task(app, caller, id, within, call.context.shutdown.started()).await?;
     let applied = format!("wait={}", within.as_secs());
-    Ok(Reply::json(200, &task_answer::shown(app, &detail))?.with(prefer::PREFERENCE_APPLIED, applied))
+    Ok(Reply::json(200, &task_answer::shown(app, &detail).await)?.with(prefer::PREFERENCE_APPLIED, applied))
 }

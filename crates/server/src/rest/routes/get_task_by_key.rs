@@ -36,5 +36,5 @@ pub(crate) static ROUTE: Route = Route {
 async fn handle(call: Call) -> Result<Reply, Refusal> {
     let key = call.idempotency_key()?;
     let detail = get_task_by_key(call.app(), call.caller(), key).await?;
-    Reply::json(200, &task_answer::shown(call.app(), &detail))
+    Reply::json(200, &task_answer::shown(call.app(), &detail).await)
 }

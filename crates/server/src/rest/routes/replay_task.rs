@@ -41,5 +41,5 @@ pub(crate) static ROUTE: Route = Route {
 
 async fn handle(call: Call) -> Result<Reply, Refusal> {
     let detail = replay_task(call.app(), call.caller(), call.task_id()?).await?;
-    Reply::json(200, &task_answer::shown(call.app(), &detail))
+    Reply::json(200, &task_answer::shown(call.app(), &detail).await)
 }

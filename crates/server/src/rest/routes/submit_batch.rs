@@ -81,10 +81,11 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
 
 fn result<'a>(outcome: &'a Result<Accepted, OperationError>, secrets: &'a Secrets) -> BatchResult<'a> {
     match outcome {
-        Ok(Accepted { detail, how, key_generated, answer_left_out, findings, ignored_headers }) => {
+        Ok(Accepted { detail, policy, how, key_generated, answer_left_out, findings, ignored_headers }) => {
             let status = if *how == Acceptance::Created { 201 } else { 200 };
             let (findings, ignored_headers) = (findings.clone(), ignored_headers.clone());
             let shown = if *answer_left_out { Task::summary(detail, secrets) } else { Task::full(detail, secrets) };
+            let shown = shown.with_policy(policy.as_deref());
             let task = Task { idempotency_key_generated: *key_generated, findings, ignored_headers, ..shown };
             BatchResult::Accepted { status, task: Box::new(task) }
         }

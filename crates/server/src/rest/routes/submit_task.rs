@@ -104,7 +104,7 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
         Some(_) => submit_and_wait(app, &caller, submission, &headers).await?,
         None => submit_task(app, &caller, submission, &headers).await?,
     };
-    let Accepted { mut detail, how, key_generated, findings, ignored_headers, .. } = accepted;
+    let Accepted { mut detail, policy, how, key_generated, findings, ignored_headers, .. } = accepted;
     if let Some(within) = wait {
         detail = await_task(app, &caller, detail.task.id, within, context.shutdown.started()).await?;
     }
@@ -113,7 +113,7 @@ async fn handle(call: Call) -> Result<Reply, Refusal> {
         (Acceptance::Created, _) => 201,
         (Acceptance::Replayed, _) => 200,
     };
-    let shown = Task::full(&detail, &app.secrets);
+    let shown = Task::full(&detail, &app.secrets).with_policy(policy.as_deref());
     let document = Task { idempotency_key_generated: key_generated, findings, ignored_headers, ..shown };
     let mut reply = Reply::json(status, &document)?.with(LOCATION, task_answer::location(detail.task.id));
     if how == Acceptance::Replayed {

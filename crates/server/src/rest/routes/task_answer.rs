@@ -11,9 +11,10 @@ pub(crate) fn location(id: TaskId) -> String {
     format!("/retry-tasks/{id}")
 }
 
-/// The task's document, with what it waits for.
-pub(crate) fn shown<'a>(app: &'a App, detail: &'a TaskDetail) -> Task<'a> {
-    Task::full(detail, &app.secrets).waiting(app.engine.waiting_for(&detail.task))
+/// The task's document, with what it waits for and what its policy says about it.
+pub(crate) async fn shown<'a>(app: &'a App, detail: &'a TaskDetail) -> Task<'a> {
+    let policy = app.policy_of(detail).await;
+    Task::full(detail, &app.secrets).waiting(app.engine.waiting_for(&detail.task)).with_policy(policy.as_deref())
 }
 
 /// The task as a list shows it, with what it waits for.
@@ -45,6 +46,7 @@ pub(crate) const WAITING: &str = r#"{
   "policyId": "default",
   "policyVersion": 1,
   "policy": null,
+  "retrySpan": { "attempts": 6, "meanMs": 15500, "mostMs": 31000, "cutByBudget": false },
   "idempotencyKey": "order-1234",
   "labels": { "team": "billing" },
   "lastError": { "type": "http-status", "message": "the dependency answered 503" },
@@ -73,6 +75,7 @@ pub(crate) const DELIVERED: &str = r#"{
   "policyId": "default",
   "policyVersion": 1,
   "policy": null,
+  "retrySpan": { "attempts": 6, "meanMs": 15500, "mostMs": 31000, "cutByBudget": false },
   "idempotencyKey": "order-1234",
   "labels": { "team": "billing" },
   "lastError": { "type": "http-status", "message": "the dependency answered 503" },
@@ -107,6 +110,7 @@ pub(crate) const CANCELLED: &str = r#"{
   "policyId": "default",
   "policyVersion": 1,
   "policy": null,
+  "retrySpan": { "attempts": 6, "meanMs": 15500, "mostMs": 31000, "cutByBudget": false },
   "idempotencyKey": "order-1234",
   "labels": { "team": "billing" },
   "lastError": { "type": "http-status", "message": "the dependency answered 503" },
@@ -135,6 +139,7 @@ pub(crate) const REPLAYED: &str = r#"{
   "policyId": "default",
   "policyVersion": 1,
   "policy": null,
+  "retrySpan": { "attempts": 6, "meanMs": 15500, "mostMs": 31000, "cutByBudget": false },
   "idempotencyKey": "order-1234",
   "labels": { "team": "billing" },
   "lastError": { "type": "http-status", "message": "the dependency answered 503" },
