@@ -27,6 +27,9 @@ const TOOLS: &[Tool] = &[
         what_for: "to be told of alerts",
         packages: &["prometheus-alertmanager"],
     },
+    Tool { program: "objcopy", what_for: "to strip the packaged program", packages: &["binutils"] },
+    Tool { program: "dpkg-shlibdeps", what_for: "to make a package", packages: &["dpkg-dev"] },
+    Tool { program: "man", what_for: "to check the manual pages", packages: &["man-db"] },
     Tool { program: "jq", what_for: "to run the commands of the documentation", packages: &["jq"] },
 ];
 
