@@ -21,6 +21,7 @@ const TOOLS: &[Tool] = &[
     Tool { program: "curl", what_for: "to run the commands of the documentation", packages: &["curl"] },
     Tool { program: "python3", what_for: "to run the reference of the request hash", packages: &["python3"] },
     Tool { program: "node", what_for: "to run the reference of the request hash", packages: &["nodejs"] },
+    Tool { program: "esbuild", what_for: "to run the example in TypeScript", packages: &["esbuild"] },
     Tool { program: "promtool", what_for: "to check metrics and alert rules", packages: &["prometheus"] },
     Tool {
         program: "prometheus-alertmanager",
