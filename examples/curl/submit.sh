@@ -11,8 +11,8 @@ task=$(jq -n --arg url "$url" --arg order "$order" --arg amount "$amount" \
     '{targetUrl: $url, bodyJson: {order: $order, amount: $amount}}')
 
 # The key names the order, not this run: submitted again after a crash or a lost answer, it is the same task. That is
-# why curl may repeat the POST by itself.
-status=$(curl -sS --retry 5 --retry-connrefused -o "$answer" -w '%{http_code}' "$redrive/retry-tasks" \
+# why curl may repeat the POST by itself, after any error. (A 422 is no error to curl here.)
+status=$(curl -sS --retry 5 --retry-all-errors -o "$answer" -w '%{http_code}' "$redrive/retry-tasks" \
     -H 'Content-Type: application/json' -H "Idempotency-Key: $order" -H 'Prefer: wait=30' -d "$task")
 
 case $status in
@@ -35,7 +35,7 @@ esac
 # 202: the wait was over before the task has ended. Wait again; do not submit again.
 id=$(jq -r .taskId "$answer")
 while [[ $(jq -r .status "$answer") == @(PENDING|IN_FLIGHT) ]]; do
-    curl -sS --fail-with-body --retry 5 --retry-connrefused -o "$answer" "$redrive/retry-tasks/$id" -H 'Prefer: wait=30'
+    curl -sS --fail --retry 5 --retry-all-errors -o "$answer" "$redrive/retry-tasks/$id" -H 'Prefer: wait=30'
 done
 
 jq -r --arg order "$order" '"\($order): \(.status) after \(.attemptNumber) attempt(s)"' "$answer"

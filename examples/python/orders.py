@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import time
+from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote
@@ -16,6 +17,7 @@ from urllib.request import Request, urlopen
 
 REDRIVE = os.environ.get("REDRIVE", "http://127.0.0.1:8620")
 TRIES = 5
+NO_ANSWER = (URLError, TimeoutError, ConnectionError, HTTPException)
 
 
 def call(method, path, document=None, **headers):
@@ -32,26 +34,30 @@ def call(method, path, document=None, **headers):
             return answer.status, answer.headers, json.load(answer)
 
 
+def call_until_answered(method, path, document=None, **headers):
+    """The same, repeated while there is no answer or one that says "later"."""
+    for last in [False] * (TRIES - 1) + [True]:
+        wait = 1
+        try:
+            status, headers_of_answer, answer = call(method, path, document, **headers)
+            if status not in (429, 503):
+                return status, answer
+            wait = int(headers_of_answer.get("Retry-After", wait))
+        except (*NO_ANSWER, ValueError) as error:  # ValueError: a part of a document
+            answer = error
+        if last:
+            sys.exit(f"Redrive cannot be reached: {answer!r}")
+        time.sleep(wait)
+
+
 def is_problem(answer, name):
     return answer.get("type", "").endswith("/" + name)
 
 
 def submit(order, amount, url):
     task = {"targetUrl": url, "bodyJson": {"order": order, "amount": amount}}
-    for last in [False] * (TRIES - 1) + [True]:
-        wait = 1
-        try:
-            # The key names the order, not this run: submitted again after a crash or a lost answer, it is the same task.
-            status, headers, answer = call("POST", "/retry-tasks", task, Idempotency_Key=order, Prefer="wait=30")
-            if status not in (429, 503):
-                break
-            wait = int(headers.get("Retry-After", wait))
-        except (URLError, TimeoutError, ConnectionError) as error:
-            answer = error  # It may have been accepted; with the same key it is safe to ask again.
-        if last:
-            sys.exit(f"Redrive cannot be reached: {answer}")
-        time.sleep(wait)
-
+    # The key names the order, not this run: submitted again after a crash or a lost answer, it is the same task.
+    status, answer = call_until_answered("POST", "/retry-tasks", task, Idempotency_Key=order, Prefer="wait=30")
     # 422 is also the answer to an invalid field, so the type decides.
     if status == 422 and is_problem(answer, "idempotency-key-reused"):
         print(f"{order} was announced before with other contents", file=sys.stderr)
@@ -60,7 +66,7 @@ def submit(order, amount, url):
         sys.exit(f"{status}: {answer}")
     # 202: the wait was over before the task has ended. Wait again; do not submit again.
     while answer["status"] in ("PENDING", "IN_FLIGHT"):
-        status, _, answer = call("GET", f"/retry-tasks/{answer['taskId']}", Prefer="wait=30")
+        status, answer = call_until_answered("GET", f"/retry-tasks/{answer['taskId']}", Prefer="wait=30")
         if status != 200:
             sys.exit(f"{status}: {answer}")
     print(f"{order}: {answer['status']} after {answer['attemptNumber']} attempt(s)")
@@ -74,7 +80,7 @@ class Receiver(BaseHTTPRequestHandler):
     def do_POST(self):
         try:
             status, retry_after = self.receive()
-        except (URLError, TimeoutError, ConnectionError) as error:
+        except NO_ANSWER as error:
             # Without an answer of Redrive nothing is known to be applied: the sender comes again.
             print(f"Redrive cannot be reached: {error}", file=sys.stderr)
             status, retry_after = 503, "1"

@@ -26,18 +26,16 @@ function call(method: string, path: string, document?: unknown, headers: Record<
   });
 }
 
-// fetch throws only if there is no answer: a 503 is an answer that has to be looked at.
-async function accepted(order: Order, url: string): Promise<Response> {
+// The same, repeated while there is no answer or one that says "later". fetch throws only if there is no answer: a 503 has
+// to be looked at.
+async function callUntilAnswered(...request: Parameters<typeof call>): Promise<Response> {
   for (let attempt = 1; ; attempt++) {
     let seconds = 1;
     try {
-      const task = { targetUrl: url, bodyJson: order };
-      // The key names the order, not this run: submitted again after a crash or a lost answer, it is the same task.
-      const answer = await call("POST", "/retry-tasks", task, { "idempotency-key": order.order, prefer: "wait=30" });
+      const answer = await call(...request);
       if (![429, 503].includes(answer.status) || attempt === TRIES) return answer;
       seconds = Number(answer.headers.get("retry-after") ?? seconds);
     } catch (error) {
-      // It may have been accepted; with the same key it is safe to ask again.
       if (attempt === TRIES) throw error;
     }
     await sleep(seconds * 1000);
@@ -45,7 +43,10 @@ async function accepted(order: Order, url: string): Promise<Response> {
 }
 
 async function submit(order: Order, url: string): Promise<number> {
-  const answer = await accepted(order, url);
+  const task = { targetUrl: url, bodyJson: order };
+  // The key names the order, not this run: submitted again after a crash or a lost answer, it is the same task.
+  const headers = { "idempotency-key": order.order, prefer: "wait=30" };
+  const answer = await callUntilAnswered("POST", "/retry-tasks", task, headers);
   if (!answer.ok) {
     const problem = (await answer.json()) as Problem;
     // 422 is also the answer to an invalid field, so the type decides.
@@ -56,16 +57,16 @@ async function submit(order: Order, url: string): Promise<number> {
     console.error(answer.status, problem);
     return 1;
   }
-  let task = (await answer.json()) as Task;
+  let state = (await answer.json()) as Task;
   // 202: the wait was over before the task has ended. Wait again; do not submit again.
-  while (task.status === "PENDING" || task.status === "IN_FLIGHT") {
-    const later = await call("GET", `/retry-tasks/${task.taskId}`, undefined, { prefer: "wait=30" });
+  while (state.status === "PENDING" || state.status === "IN_FLIGHT") {
+    const later = await callUntilAnswered("GET", `/retry-tasks/${state.taskId}`, undefined, { prefer: "wait=30" });
     if (!later.ok) throw new Error(`${later.status} ${await later.text()}`);
-    task = (await later.json()) as Task;
+    state = (await later.json()) as Task;
   }
-  console.log(`${order.order}: ${task.status} after ${task.attemptNumber} attempt(s)`);
+  console.log(`${order.order}: ${state.status} after ${state.attemptNumber} attempt(s)`);
   // What is not SUCCEEDED is a dead letter: `redrive tasks replay ID` sends it again.
-  return task.status === "SUCCEEDED" ? 0 : 3;
+  return state.status === "SUCCEEDED" ? 0 : 3;
 }
 
 // Applies each order once, although it may be delivered several times.

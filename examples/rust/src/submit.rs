@@ -8,15 +8,17 @@ use serde_json::{Value, json};
 
 use crate::redrive::{Answer, call};
 
-/// How often a submission is made when there is no answer, or one that says "later".
+/// How often a call is made when there is no answer, or one that says "later".
 const TRIES: u32 = 5;
 
 const OTHER_REQUEST: u8 = 2;
 const DEAD_LETTER: u8 = 3;
 
 pub(crate) async fn submit(order: &str, amount: &str, url: &str) -> Result<ExitCode> {
-    let answer =
-        accepted(order, &json!({ "targetUrl": url, "bodyJson": { "order": order, "amount": amount } })).await?;
+    let task = json!({ "targetUrl": url, "bodyJson": { "order": order, "amount": amount } });
+    // The key names the order, not this run: submitted again after a crash or a lost answer, it is the same task.
+    let headers = [("idempotency-key", order), ("prefer", "wait=30")];
+    let answer = call_until_answered("POST", "/retry-tasks", &headers, &task).await?;
     let mut task = match answer.status {
         200..=202 => answer.document,
         422 if answer.is_problem("idempotency-key-reused") => {
@@ -28,7 +30,7 @@ pub(crate) async fn submit(order: &str, amount: &str, url: &str) -> Result<ExitC
     // 202: the wait was over before the task has ended. Wait again; do not submit again.
     while let Some("PENDING" | "IN_FLIGHT") = task["status"].as_str() {
         let path = format!("/retry-tasks/{}", task["taskId"].as_str().unwrap_or_default());
-        let answer = call("GET", &path, &[("prefer", "wait=30")], &Value::Null).await?;
+        let answer = call_until_answered("GET", &path, &[("prefer", "wait=30")], &Value::Null).await?;
         if answer.status != 200 {
             bail!("{}: {}", answer.status, answer.document);
         }
@@ -40,18 +42,15 @@ pub(crate) async fn submit(order: &str, amount: &str, url: &str) -> Result<ExitC
     Ok(if status == "SUCCEEDED" { ExitCode::SUCCESS } else { DEAD_LETTER.into() })
 }
 
-/// Submits the task until Redrive has said yes or no.
-async fn accepted(order: &str, task: &Value) -> Result<Answer> {
+/// Calls Redrive, again while there is no answer or one that says "later".
+async fn call_until_answered(method: &str, path: &str, headers: &[(&str, &str)], document: &Value) -> Result<Answer> {
     let mut tries = 0;
     loop {
         tries += 1;
-        // The key names the order, not this run: submitted again after a crash or a lost answer, it is the same task.
-        let headers = [("idempotency-key", order), ("prefer", "wait=30")];
-        let outcome = call("POST", "/retry-tasks", &headers, task).await;
+        let outcome = call(method, path, headers, document).await;
         let seconds = match &outcome {
             Ok(answer) if matches!(answer.status, 429 | 503) => answer.retry_after.unwrap_or(1),
             Ok(_) => return outcome,
-            // It may have been accepted; with the same key it is safe to ask again.
             Err(_) => 1,
         };
         if tries == TRIES {

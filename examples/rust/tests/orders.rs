@@ -35,6 +35,7 @@ fn the_example_in_rust_works() {
         submit: Box::new(move |[order, amount, url]| orders(&["submit", order, amount, url])),
         receiver: Receiver::Server(Box::new(move |port| orders(&["receive", &port.to_string()]))),
         exit_codes: [2, 3],
+        is_over_http: true,
     };
     orders_are_announced_and_applied_once(example, &redrive, &directory);
 }

@@ -23,6 +23,7 @@ fn the_example_for_curl_works() {
         submit: Box::new(|order| with(Command::new(file("curl/submit.sh")), order)),
         receiver: Receiver::PerEvent(Box::new(|key, _| with(Command::new(file("curl/receive.sh")), &[key]))),
         exit_codes: [2, 3],
+        is_over_http: true,
     };
     orders_are_announced_and_applied_once(example, &redrive, &directory);
 }
@@ -71,6 +72,7 @@ fn the_example_in_sql_works() {
         })),
         // psql has one exit code for every error of a script.
         exit_codes: [3, 3],
+        is_over_http: false,
     };
     orders_are_announced_and_applied_once(example, &redrive, &directory);
 }
@@ -83,6 +85,7 @@ fn run_by(interpreter: &'static str, script: PathBuf, redrive: &Redrive, directo
             with(with(Command::new(interpreter), &[&again, Path::new("receive")]), &[port.to_string()])
         })),
         exit_codes: [2, 3],
+        is_over_http: true,
     };
     orders_are_announced_and_applied_once(example, redrive, directory);
 }

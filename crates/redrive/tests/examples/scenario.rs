@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use redrive_testbed::{free_port, wait_until};
+use redrive_testbed::{Proxy, free_port, wait_until};
 use tempfile::TempDir;
 
 /// A command line for an order: its id, its amount, the URL to announce it to.
@@ -23,6 +23,8 @@ pub(crate) struct Example {
     pub(crate) receiver: Receiver,
     /// The exit codes for a key of another request, and for a task that was not delivered.
     pub(crate) exit_codes: [i32; 2],
+    /// Whether it submits over HTTP, where an answer may be lost.
+    pub(crate) is_over_http: bool,
 }
 
 /// The side that is called.
@@ -85,16 +87,21 @@ pub(crate) fn orders_are_announced_and_applied_once(example: Example, redrive: &
     let orders = format!("http://{}/orders", applied.address);
     let submit = |order: &[&str; 3]| ended((example.submit)(order).env("REDRIVE", redrive.url()));
     let [other_request, not_delivered] = example.exit_codes;
+    if example.is_over_http {
+        a_lost_answer_is_asked_for_again(&example.submit, redrive, &applied);
+    }
+    let applied_before = applied.lines().len();
+    let lines = || applied.lines().split_off(applied_before);
 
     let delivered = (0, "order-7: SUCCEEDED after 1 attempt(s)\n".to_owned());
     assert_eq!(submit(&["order-7", "100.00", &orders]), delivered);
     assert_eq!(submit(&["order-7", "100.00", &orders]), delivered, "submitted again, it is the same task");
     assert_eq!(submit(&["order-7", "100.01", &orders]), (other_request, String::new()), "the key of another request");
-    assert_eq!(applied.lines(), ["order-7: paid 100.00"]);
+    assert_eq!(lines(), ["order-7: paid 100.00"]);
 
     // Another attempt of the same task: the sender did not get the answer.
     assert_eq!(applied.deliver("order-7", "100.00").status, 200);
-    assert_eq!(applied.lines(), ["order-7: paid 100.00"]);
+    assert_eq!(lines(), ["order-7: paid 100.00"]);
 
     let nowhere = format!("http://{}/nowhere", applied.address);
     let (code, printed) = submit(&["order-8", "5.00", &nowhere]);
@@ -112,7 +119,23 @@ pub(crate) fn orders_are_announced_and_applied_once(example: Example, redrive: &
     let owner = format!(r#"{{"executionId": "{owner}", "epoch": 1}}"#);
     assert_eq!(request(&redrive.address, &format!("{event}/release"), "", &owner).status, 200);
     assert_eq!(applied.deliver("order-9", "7.00").status, 200);
-    assert_eq!(applied.lines(), ["order-7: paid 100.00", "order-9: paid 7.00"]);
+    assert_eq!(lines(), ["order-7: paid 100.00", "order-9: paid 7.00"]);
+}
+
+/// The task is accepted and delivered, and the connection breaks before the answer arrives.
+fn a_lost_answer_is_asked_for_again(submit: &Submit, redrive: &Redrive, applied: &Applied) {
+    let proxy = Proxy::start(redrive.address.parse().unwrap());
+    proxy.lose_answers();
+    let mut command = submit(&["order-6", "1.00", &format!("http://{}/orders", applied.address)]);
+    command.env("REDRIVE", format!("http://{}", proxy.address())).stdin(Stdio::null()).stdout(Stdio::piped());
+    let child = command.spawn().unwrap();
+    wait_until("the answer is lost", || proxy.lost_bytes() > 0);
+    proxy.cut_all();
+    proxy.restore();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{:?}", output.status);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "order-6: SUCCEEDED after 1 attempt(s)\n");
+    assert_eq!(applied.lines(), ["order-6: paid 1.00"]);
 }
 
 /// A receiver, and what it has printed: one line for each order that it has applied.
