@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use super::licences;
 use super::source_date::SourceDate;
 use super::tool;
 use super::tree::Tree;
@@ -33,7 +34,7 @@ pub(super) enum Compression {
     None,
 }
 
-/// Installs what Debian wants in every package: the licence and two changelogs.
+/// Installs what Debian wants in every package, the licence and two changelogs, and the licences of the crates.
 pub(super) fn install_documents(tree: &mut Tree, date: SourceDate) -> Result<()> {
     let sources = binaries::workspace_root();
     let debian = sources.join("deploy/debian");
@@ -44,12 +45,17 @@ pub(super) fn install_documents(tree: &mut Tree, date: SourceDate) -> Result<()>
         "redrive ({VERSION}) unstable; urgency=medium\n\n  * New version; its changes are in changelog.gz.\n\n -- {MAINTAINER}  {}\n",
         date.as_mail_date()?
     );
-    // `gzip` reads files only, and everything below the root is in the package unless it is removed again.
-    let plain = tree.root().join("changelog.Debian");
-    fs::write(&plain, entry).context("writing the changelog of the package")?;
+    install_compressed(tree, "usr/share/doc/redrive/changelog.Debian.gz", &entry)?;
+    install_compressed(tree, "usr/share/doc/redrive/licences-of-crates.gz", &licences::text()?)
+}
+
+/// Installs a text, compressed. `gzip` reads files only: the text is one beside the tree for a moment.
+fn install_compressed(tree: &mut Tree, path: &str, text: &str) -> Result<()> {
+    let plain = tree.root().with_extension("text");
+    fs::write(&plain, text).with_context(|| format!("writing {}", plain.display()))?;
     let compressed = tool::gzip(&plain)?;
-    fs::remove_file(&plain).context("removing the uncompressed changelog")?;
-    tree.install("usr/share/doc/redrive/changelog.Debian.gz", 0o644, &compressed)
+    fs::remove_file(&plain).with_context(|| format!("removing {}", plain.display()))?;
+    tree.install(path, 0o644, &compressed)
 }
 
 /// Builds the package in the directory `out` and returns its path.

@@ -7,6 +7,7 @@
 //! | `unit` | the systemd unit, as the package installs it |
 //! | `tree` | the package's files as they will be installed: paths, modes, times |
 //! | `deb` | the package made of the tree |
+//! | `licences` | the licences of the crates in the program |
 //! | `source_date` | the one date of all files, so that the same binary gives the same package |
 //! | `tool` | runs a program and returns what it printed |
 //!
@@ -16,6 +17,7 @@ mod binary;
 #[cfg(test)]
 mod container_tests;
 mod deb;
+mod licences;
 mod reading;
 mod source_date;
 #[cfg(test)]

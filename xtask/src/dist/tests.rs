@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::deb::{Compression, VERSION};
 use super::source_date::SourceDate;
-use super::{binaries, make, tool, unit};
+use super::{binaries, licences, make, tool, unit};
 
 /// 2020-01-01, before every build.
 const DATE: SourceDate = SourceDate(1_577_836_800);
@@ -20,6 +20,7 @@ const INSTALLED: &[&str] = &[
     "-rw-r--r-- root/root ./usr/share/doc/redrive/changelog.Debian.gz",
     "-rw-r--r-- root/root ./usr/share/doc/redrive/changelog.gz",
     "-rw-r--r-- root/root ./usr/share/doc/redrive/copyright",
+    "-rw-r--r-- root/root ./usr/share/doc/redrive/licences-of-crates.gz",
     "-rw-r--r-- root/root ./usr/share/fish/vendor_completions.d/redrive.fish",
     "-rw-r--r-- root/root ./usr/share/lintian/overrides/redrive",
     "-rw-r--r-- root/root ./usr/share/zsh/vendor-completions/_redrive",
@@ -75,6 +76,22 @@ fn the_package_keeps_its_configuration_at_upgrades_and_its_scripts_are_valid() {
             assert!(!text.contains(starting), "{script} starts the service unasked: {starting}");
         }
     }
+}
+
+#[test]
+fn the_licences_of_the_crates_in_the_program_are_known_and_those_of_other_crates_are_not_among_them() {
+    let text = licences::text().unwrap();
+    let (list, texts) = text.split_once(&"-".repeat(80)).unwrap();
+    for name in ["tokio", "rustls", "libsqlite3-sys", "clap_mangen"] {
+        assert!(list.lines().any(|line| line.starts_with(&format!("{name} "))), "{name} is not in\n{list}");
+    }
+    for name in ["redrive", "tempfile", "s3s"] {
+        assert!(
+            !list.lines().any(|line| line.starts_with(&format!("{name} "))),
+            "{name} is not in the program\n{list}"
+        );
+    }
+    assert!(texts.contains("Tokio Contributors") && texts.contains("Permission is hereby granted, free of charge"));
 }
 
 #[test]
