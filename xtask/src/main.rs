@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test`, `sim`, `fuzz`, `crash`, `chaos`, `siege`, `interop` and `bench`.
+//! The project's own commands: `cargo xtask test`, `sim`, `fuzz`, `crash`, `chaos`, `siege`, `interop`, `bench` and `dist`.
 //!
 //! Not here: anything that ships. These tools use the service from outside, over its API, like its users.
 
@@ -14,6 +14,7 @@ mod binaries;
 mod chaos;
 mod clock;
 mod crash;
+mod dist;
 mod fingerprint;
 mod fuzz;
 mod http;
@@ -106,13 +107,24 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Test the service with third-party programs
+    /// Test the service and its container file with third-party programs
     ///
     /// Examples:
     ///   cargo xtask interop schemathesis
     ///   cargo xtask interop schemathesis --cases 40000 --debug-binary
+    ///   cargo xtask interop hadolint
     #[command(verbatim_doc_comment)]
     Interop(interop::Arguments),
+    /// Make what users install: a stripped binary, manual pages, completions, the systemd unit and a Debian package
+    ///
+    /// The results are in target/dist. The same binary gives the same package: the date of all files is
+    /// SOURCE_DATE_EPOCH, or else that of the last commit.
+    ///
+    /// Examples:
+    ///   cargo xtask dist
+    ///   cargo xtask dist --debug-binary
+    #[command(verbatim_doc_comment)]
+    Dist(dist::Arguments),
     /// The forwarder that `bench` compares with
     #[command(hide = true)]
     Ceiling(bench::CeilingOptions),
@@ -128,6 +140,7 @@ fn main() -> ExitCode {
         Command::Sim { arguments } => sim::run(&arguments),
         Command::Fuzz { arguments } => fuzz::run(&arguments),
         Command::Interop(arguments) => interop::run(&arguments),
+        Command::Dist(arguments) => dist::run(&arguments),
         Command::Ceiling(options) => bench::run_ceiling(&options),
     };
     match outcome {

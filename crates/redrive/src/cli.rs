@@ -4,8 +4,8 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    alerts, completions, config, dependencies, doctor, events, idempotency, inbox, lint, migrate, nodes, outbox,
-    policies, report, send, serve, simulate, target, tasks,
+    alerts, completions, config, dependencies, doctor, events, idempotency, inbox, lint, man_pages, migrate, nodes,
+    outbox, policies, report, send, serve, simulate, target, tasks,
 };
 use crate::exit::{self, EXIT_CODES, Exit, LINT_EXIT_CODES, SIMULATE_EXIT_CODES};
 
@@ -75,6 +75,8 @@ enum Command {
     Config(config::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
+    /// Write the manual pages of all commands
+    ManPages(man_pages::Args),
 }
 
 /// The command line as clap knows it, with the exit codes at the end of every help.
@@ -136,6 +138,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Migrate(args) => migrate::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Completions(args) => completions::run(&args),
+        Command::ManPages(args) => man_pages::run(&args),
     }
 }
 

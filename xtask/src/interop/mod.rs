@@ -1,5 +1,6 @@
-//! `cargo xtask interop`: tests the service with third-party programs.
+//! `cargo xtask interop`: tests the service, and what it is deployed with, with third-party programs.
 
+mod hadolint;
 mod namespace;
 mod python;
 mod schemathesis;
@@ -21,6 +22,8 @@ enum Judge {
     /// The service and Schemathesis run in a network namespace that has a loopback interface and nothing else: a
     /// generated task cannot leave this machine, whatever its target is.
     Schemathesis(schemathesis::Options),
+    /// Hadolint: the rules of good container files, for deploy/Dockerfile
+    Hadolint,
     /// Runs Schemathesis inside the namespace
     #[command(hide = true)]
     SchemathesisInside(schemathesis::Inside),
@@ -30,6 +33,7 @@ enum Judge {
 pub fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.judge {
         Judge::Schemathesis(options) => schemathesis::run(options),
+        Judge::Hadolint => hadolint::run(),
         Judge::SchemathesisInside(inside) => schemathesis::run_inside(inside),
     }
 }

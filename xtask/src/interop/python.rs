@@ -1,4 +1,4 @@
-//! A scratch Python environment with one package.
+//! A scratch Python environment with one package, which brings a program.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,12 +7,12 @@ use anyhow::Result;
 
 use crate::binaries;
 
-/// The environment's directory with `package` in exactly this `version`, or why there is none.
-pub(super) fn environment(package: &str, version: &str) -> Result<Result<PathBuf, &'static str>> {
+/// The environment's directory with `package` in exactly this `version`, or why there is none. The version is that of
+/// its program `name`, too.
+pub(super) fn environment(package: &str, name: &str, version: &str) -> Result<Result<PathBuf, &'static str>> {
     let directory = binaries::target_dir()?.join("interop").join(format!("{package}-{version}"));
-    let is_there = || {
-        output(Command::new(program(&directory, package)).arg("--version")).is_some_and(|said| said.contains(version))
-    };
+    let is_there =
+        || output(Command::new(program(&directory, name)).arg("--version")).is_some_and(|said| said.contains(version));
     if is_there() {
         return Ok(Ok(directory));
     }

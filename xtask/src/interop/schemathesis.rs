@@ -69,7 +69,7 @@ pub fn run(options: &Options) -> Result<()> {
         println!("skipped: this needs `unshare --net` and `ip`, so that nothing generated can leave the machine");
         return Ok(());
     };
-    let environment = match python::environment(PACKAGE, VERSION)? {
+    let environment = match python::environment(PACKAGE, PACKAGE, VERSION)? {
         Ok(environment) => environment,
         Err(why) => {
             println!("skipped: {PACKAGE} {VERSION}: {why}");

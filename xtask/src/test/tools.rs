@@ -21,12 +21,16 @@ const TOOLS: &[Tool] = &[
     Tool { program: "curl", what_for: "to run the commands of the documentation", packages: &["curl"] },
     Tool { program: "python3", what_for: "to run the reference of the request hash", packages: &["python3"] },
     Tool { program: "node", what_for: "to run the reference of the request hash", packages: &["nodejs"] },
+    Tool { program: "esbuild", what_for: "to run the example in TypeScript", packages: &["esbuild"] },
     Tool { program: "promtool", what_for: "to check metrics and alert rules", packages: &["prometheus"] },
     Tool {
         program: "prometheus-alertmanager",
         what_for: "to be told of alerts",
         packages: &["prometheus-alertmanager"],
     },
+    Tool { program: "objcopy", what_for: "to strip the packaged program", packages: &["binutils"] },
+    Tool { program: "dpkg-shlibdeps", what_for: "to make a package", packages: &["dpkg-dev"] },
+    Tool { program: "man", what_for: "to check the manual pages", packages: &["man-db"] },
     Tool { program: "jq", what_for: "to run the commands of the documentation", packages: &["jq"] },
 ];
 

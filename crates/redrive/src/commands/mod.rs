@@ -11,6 +11,7 @@ pub(crate) mod idempotency;
 pub(crate) mod inbox;
 pub(crate) mod lint;
 mod listing;
+pub(crate) mod man_pages;
 pub(crate) mod migrate;
 mod moment;
 pub(crate) mod nodes;

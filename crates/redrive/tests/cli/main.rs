@@ -20,6 +20,7 @@ mod idempotency;
 mod lint;
 mod lists;
 mod log;
+mod man_pages;
 mod metrics;
 mod ops;
 mod outbox;
