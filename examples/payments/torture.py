@@ -120,7 +120,7 @@ def until_done(service, path, document, key=None):
         answer = service.call("POST", path, document, key)
         if answer and answer.status in (200, 201):
             return answer
-        assert answer is None or answer.status in (409, 500), answer
+        assert answer is None or answer.status in (409, 500, 503), answer
         time.sleep(0.1)
     raise AssertionError(f"{path} {document} was not done in {PATIENCE_S} s")
 

@@ -37,16 +37,33 @@ pub fn duration_text(duration: Duration) -> String {
         .map_or_else(|| "0s".into(), |(name, unit)| format!("{}{name}", millis / unit))
 }
 
-/// A duration rounded for people: `8ms`, `1.2s`, `45s`, `3m 20s`, `5h 10m`, `2d 3h`.
+/// A duration rounded for people: `8ms`, `1.2s`, `46s`, `3m 20s`, `5h 10m`, `2d 3h`. One in the middle is rounded down.
 pub fn brief(duration: Duration) -> String {
     let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    // Rounded first: what rounds up to the next unit is shown in it.
+    let rounded = |unit: u64| millis.saturating_add((unit - 1) / 2) / unit;
+    let (tenths, seconds, minutes, hours) = (rounded(100), rounded(1_000), rounded(60_000), rounded(3_600_000));
     match millis {
         0..1_000 => format!("{millis}ms"),
-        1_000..10_000 if millis % 1_000 >= 100 => format!("{}.{}s", millis / 1_000, millis % 1_000 / 100),
-        1_000..60_000 => format!("{}s", millis / 1_000),
-        60_000..3_600_000 => two(millis / 60_000, "m", millis % 60_000 / 1_000, "s"),
-        3_600_000..86_400_000 => two(millis / 3_600_000, "h", millis % 3_600_000 / 60_000, "m"),
-        _ => two(millis / 86_400_000, "d", millis % 86_400_000 / 3_600_000, "h"),
+        _ if tenths < 100 && tenths % 10 != 0 => format!("{}.{}s", tenths / 10, tenths % 10),
+        _ if seconds < 60 => format!("{seconds}s"),
+        _ if seconds < 3_600 => two(seconds / 60, "m", seconds % 60, "s"),
+        _ if minutes < 1_440 => two(minutes / 60, "h", minutes % 60, "m"),
+        _ => two(hours / 24, "d", hours % 24, "h"),
+    }
+}
+
+/// A duration rounded to its largest unit, for people: `8ms`, `46s`, `3m`, `5h`, `2d`. One in the middle is rounded down.
+pub fn coarse(duration: Duration) -> String {
+    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let rounded = |unit: u64| millis.saturating_add((unit - 1) / 2) / unit;
+    let (seconds, minutes, hours) = (rounded(1_000), rounded(60_000), rounded(3_600_000));
+    match millis {
+        0..1_000 => format!("{millis}ms"),
+        _ if seconds < 60 => format!("{seconds}s"),
+        _ if minutes < 60 => format!("{minutes}m"),
+        _ if hours < 48 => format!("{hours}h"),
+        _ => format!("{}d", rounded(86_400_000)),
     }
 }
 
@@ -98,13 +115,36 @@ mod tests {
             (999, "999ms"),
             (1_250, "1.2s"),
             (2_050, "2s"),
-            (45_900, "45s"),
+            (1_960, "2s"),
+            (9_960, "10s"),
+            (15_500, "15s"),
+            (45_900, "46s"),
+            (59_700, "1m"),
             (200_000, "3m 20s"),
+            (3_599_900, "1h"),
+            (86_390_000, "1d"),
             (120_000, "2m"),
             (18_600_000, "5h 10m"),
             (183_600_000, "2d 3h"),
         ] {
             assert_eq!(brief(Duration::from_millis(millis)), expected);
+        }
+    }
+
+    #[test]
+    fn a_coarse_duration_is_rounded_to_its_largest_unit() {
+        for (millis, expected) in [
+            (0, "0ms"),
+            (1_500, "1s"),
+            (1_980, "2s"),
+            (59_600, "1m"),
+            (179_000, "3m"),
+            (3_590_000, "1h"),
+            (40 * 3_600_000, "40h"),
+            (47 * 3_600_000 + 3_000_000, "2d"),
+            (u64::MAX, "213503982334d"),
+        ] {
+            assert_eq!(coarse(Duration::from_millis(millis)), expected);
         }
     }
 }

@@ -3,6 +3,7 @@
 use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::arguments::with_durations_joined;
 use crate::commands::{
     alerts, completions, config, dependencies, doctor, events, idempotency, inbox, lint, man_pages, migrate, nodes,
     outbox, policies, report, send, serve, simulate, target, tasks,
@@ -101,7 +102,7 @@ pub(crate) fn program() -> String {
 
 /// Runs the command that the command line names, and returns how the program exits.
 pub fn main() -> Exit {
-    let matches = match command().try_get_matches() {
+    let matches = match command().try_get_matches_from(with_durations_joined(std::env::args_os())) {
         Ok(matches) => matches,
         Err(error) => return usage(&error),
     };

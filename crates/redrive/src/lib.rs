@@ -3,6 +3,7 @@
 //! | module | its job |
 //! | --- | --- |
 //! | `cli` | the list of commands |
+//! | `arguments` | the words of the command line, before they are read |
 //! | `commands` | one file per command |
 //! | `config` | the settings of the service, and where each value came from |
 //! | `serve` | starts and stops store, engine, transport and server |
@@ -16,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+mod arguments;
 pub mod cli;
 pub mod client;
 mod commands;

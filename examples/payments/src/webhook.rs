@@ -19,7 +19,8 @@ pub(crate) async fn receive(shop: &Shop, request: Request) -> Result<Response> {
     let execution = match redrive::begin(&shop.redrive, CONSUMER, id).await? {
         Event::New(execution) => execution,
         Event::Duplicate => return Ok(Response::new(200, json!({ "event": "duplicate" }))),
-        Event::InProgress => return Ok(Response::error(409, "this event is being applied; deliver it again")),
+        // Not 409, which many senders take for a final answer, Redrive among them.
+        Event::InProgress => return Ok(Response::error(503, "this event is being applied; deliver it again")),
     };
     crash::here("after-begin");
     let database = database::connect(&shop.database).await?;
@@ -28,7 +29,7 @@ pub(crate) async fn receive(shop: &Shop, request: Request) -> Result<Response> {
     let is_known = is_applied || database::settled(&database, charge, id).await?;
     crash::here("before-confirm");
     if execution.confirm().await? == Ended::Fenced {
-        return Ok(Response::error(409, "fenced: another process applies this event"));
+        return Ok(Response::error(503, "fenced: another process applies this event"));
     }
     let event = match (is_applied, is_known) {
         (true, _) => "applied before",

@@ -1,9 +1,12 @@
-//! The address of a server: `http[s]://HOST[:PORT][/PREFIX]`.
+//! The address of a server: `http[s]://[USER:PASSWORD@]HOST[:PORT][/PREFIX]`.
 
 use std::fmt;
 use std::str::FromStr;
 
-use hyper::http::Uri;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hyper::http::{HeaderValue, Uri};
+use percent_encoding::percent_decode_str;
 use redrive_dial::Endpoint;
 
 /// The address of a server.
@@ -13,6 +16,8 @@ pub struct Address {
     pub endpoint: Endpoint,
     /// What comes before every path of the API; empty or beginning with a slash.
     pub prefix: String,
+    /// The user and the password, as every request sends them (RFC 7617); marked as sensitive, so that nothing prints them.
+    pub authorization: Option<HeaderValue>,
 }
 
 impl FromStr for Address {
@@ -32,14 +37,29 @@ impl FromStr for Address {
         let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(expected)?;
         let port = uri.port_u16().unwrap_or(default_port);
         let endpoint = Endpoint::new(host, port, is_secure).map_err(|_| expected())?;
-        Ok(Address { endpoint, prefix: uri.path().trim_end_matches('/').to_owned() })
+        let user = uri.authority().and_then(|authority| authority.as_str().rsplit_once('@')).map(|(user, _)| user);
+        let authorization = user.map(basic).transpose()?;
+        Ok(Address { endpoint, prefix: uri.path().trim_end_matches('/').to_owned(), authorization })
     }
+}
+
+/// The value of `Authorization` for `USER:PASSWORD`, which are percent-encoded in a URL.
+fn basic(user: &str) -> Result<HeaderValue, String> {
+    let mut decoded: Vec<u8> = percent_decode_str(user).collect();
+    if !user.contains(':') {
+        decoded.push(b':');
+    }
+    let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(decoded)))
+        .map_err(|_| "has a user that cannot be sent".to_owned())?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.endpoint.is_secure() { "https" } else { "http" };
-        write!(f, "{scheme}://{}{}", self.endpoint, self.prefix)
+        let user = if self.authorization.is_some() { "***@" } else { "" };
+        write!(f, "{scheme}://{user}{}{}", self.endpoint, self.prefix)
     }
 }
 
@@ -55,11 +75,27 @@ mod tests {
             ("https://localhost", "https://localhost:443"),
             ("https://redrive.test:8443/redrive", "https://redrive.test:8443/redrive"),
             ("http://[::1]:9/redrive/", "http://[::1]:9/redrive"),
+            ("http://anna:secret@localhost/", "http://***@localhost:80"),
         ] {
             assert_eq!(text.parse::<Address>().map(|address| address.to_string()).as_deref(), Ok(expected));
         }
         for wrong in ["", "localhost:8620", "ftp://x", "http://", "https://", "http://x/?a=b"] {
             assert!(wrong.parse::<Address>().is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_user_and_a_password_are_sent_and_never_shown() {
+        for (text, expected) in [
+            ("http://anna:secret@localhost", Some("Basic YW5uYTpzZWNyZXQ=")),
+            ("http://anna:s%40e%3Acret@localhost", Some("Basic YW5uYTpzQGU6Y3JldA==")),
+            ("http://token@localhost", Some("Basic dG9rZW46")),
+            ("http://localhost", None),
+        ] {
+            let address: Address = text.parse().unwrap();
+            let sent = address.authorization.as_ref().map(|value| value.to_str().unwrap());
+            assert_eq!(sent, expected);
+            assert!(!format!("{address:?} {address}").contains("secret"), "{address:?}");
         }
     }
 }

@@ -28,7 +28,9 @@ use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::header::{ACCEPT, CONTENT_TYPE, ETAG, HOST, HeaderMap, HeaderName, HeaderValue, IF_MATCH, USER_AGENT};
+use hyper::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, HOST, HeaderMap, HeaderName, HeaderValue, IF_MATCH, USER_AGENT,
+};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -63,6 +65,9 @@ pub struct Client {
     connection: Option<SendRequest<RequestBody>>,
 }
 
+/// What is said of an answer that no Redrive server gives.
+const NOT_REDRIVE: &str = "the answer is not that of a Redrive server; check --server";
+
 /// What the server answered; a success unless it says otherwise.
 #[derive(Debug, Clone)]
 pub struct Answer {
@@ -77,7 +82,7 @@ pub struct Answer {
 impl Answer {
     /// The body as `T`.
     pub fn read<T: serde::de::DeserializeOwned>(&self) -> anyhow::Result<T> {
-        serde_json::from_slice(&self.body).context("the answer is not that of a Redrive server; check --server")
+        serde_json::from_slice(&self.body).context(NOT_REDRIVE)
     }
 }
 
@@ -94,6 +99,10 @@ fn success(answer: Answer) -> anyhow::Result<Answer> {
         return Ok(answer);
     }
     let problem = Problem::read(&answer);
+    if !problem.is_of_redrive() {
+        let message = format!("{problem}\n({NOT_REDRIVE}, and the proxy in front of it if there is one)");
+        return Err(anyhow::Error::new(ExitError { exit: Exit::Failed, message, document: Some(answer.body) }));
+    }
     let is_missing = answer.status == StatusCode::NOT_FOUND || problem.is_unknown_policy();
     let exit = if is_missing { Exit::NotFound } else { Exit::Failed };
     Err(anyhow::Error::new(ExitError { exit, message: problem.to_string(), document: Some(answer.body) }))
@@ -145,13 +154,13 @@ impl Client {
             if head.status.is_success() {
                 let is_stream =
                     head.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(EVENTS.as_bytes()));
-                ensure!(is_stream, "the answer is not that of a Redrive server; check --server");
+                ensure!(is_stream, NOT_REDRIVE);
                 return Ok(EventStream::new(body));
             }
             let read = Limited::new(body, MAX_ANSWER).collect().await;
             let body = read.map_err(|error| self.unreachable(error))?.to_bytes();
             let refused = success(Answer { status: head.status, headers: head.headers, body });
-            refused.and_then(|_| bail!("the answer is not that of a Redrive server; check --server"))
+            refused.and_then(|_| bail!(NOT_REDRIVE))
         };
         timeout(ANSWER_TIMEOUT, opening).await.unwrap_or_else(|_| Err(late()))
     }
@@ -262,6 +271,9 @@ impl Client {
             .header(ACCEPT, "application/json");
         if !content_type.is_empty() {
             request = request.header(CONTENT_TYPE, content_type);
+        }
+        if let Some(authorization) = &self.address.authorization {
+            request = request.header(AUTHORIZATION, authorization);
         }
         request.body(body).context("the request cannot be built")
     }

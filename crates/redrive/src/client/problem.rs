@@ -45,6 +45,11 @@ impl Problem {
 }
 
 impl Problem {
+    /// Whether a Redrive server said it, and not a proxy or another server.
+    pub fn is_of_redrive(&self) -> bool {
+        self.kind.starts_with("/problems/")
+    }
+
     /// Whether a submission named a policy that does not exist.
     pub fn is_unknown_policy(&self) -> bool {
         self.kind == "/problems/unknown-policy"

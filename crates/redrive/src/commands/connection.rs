@@ -19,7 +19,7 @@ const EXTRA_CA: &str = "REDRIVE_TRANSPORT_EXTRA_CA";
 /// Which server to talk to, and which certificates to trust.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Server {
-    /// The server to talk to, http:// or https://
+    /// The server to talk to, http:// or https://; a user and a password in it are sent to it
     #[arg(long = "server", value_name = "URL", env = "REDRIVE_SERVER", default_value = DEFAULT_SERVER, value_parser = parse_server)]
     pub(crate) address: Address,
     /// A PEM file of certificate authorities to trust besides the system's; may be repeated (in the variable:

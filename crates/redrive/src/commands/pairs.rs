@@ -1,5 +1,7 @@
 //! Arguments of the form `NAME: VALUE` and `NAME=VALUE`.
 
+use redrive_core::policy::Spec;
+use redrive_standard::nearest;
 use serde_json::{Map, Value};
 
 /// A header field: `NAME: VALUE`.
@@ -21,7 +23,26 @@ pub(crate) fn label(text: &str) -> Result<(String, String), String> {
 pub(crate) fn override_field(text: &str) -> Result<(String, Value), String> {
     let (name, value) = label(text).map_err(|_| "must be FIELD=VALUE, such as maxAttempts=3")?;
     let value = serde_json::from_str(&value).unwrap_or(Value::String(value));
+    readable(&name, &value)?;
     Ok((name, value))
+}
+
+/// Whether this is a field of a policy with a value of its kind; if not, which field and which value would be.
+fn readable(field: &str, value: &Value) -> Result<(), String> {
+    let alone = Map::from_iter([(field.to_owned(), value.clone())]);
+    let Err(error) = serde_json::from_value::<Spec>(Value::Object(alone)) else { return Ok(()) };
+    let error = error.to_string();
+    if !error.starts_with("unknown field") {
+        // What a reader of Rust would call it, in words.
+        let error = ["u16", "u32", "u64"].iter().fold(error, |error, kind| error.replace(kind, "a whole number"));
+        return Err(format!("{field}: {}", error.replace("f64", "a number")));
+    }
+    // The fields are named between backticks, the unknown one first.
+    let known = || error.split('`').skip(3).step_by(2);
+    match nearest(field, known()) {
+        Some(meant) => Err(format!("there is no field {field:?}; did you mean {meant}?")),
+        None => Err(format!("there is no field {field:?}; there are {}", known().collect::<Vec<_>>().join(", "))),
+    }
 }
 
 /// Header fields as the server wants them: an object in which a name may have a list of values.
@@ -63,6 +84,12 @@ mod tests {
         }
         for wrong in ["maxAttempts", "=3", ""] {
             assert!(override_field(wrong).is_err(), "{wrong:?}");
+        }
+        for (text, error) in [
+            ("maxAttemps=3", "there is no field \"maxAttemps\"; did you mean maxAttempts?"),
+            ("maxAttempts=-1", "maxAttempts: invalid value: integer `-1`, expected a whole number"),
+        ] {
+            assert_eq!(override_field(text), Err(error.to_owned()));
         }
     }
 

@@ -1,8 +1,9 @@
 //! Moments for people: RFC 3339 in UTC, and how long ago.
 
 use std::num::NonZero;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use redrive_core::duration::coarse;
 use redrive_core::{Date, Timestamp};
 use time::OffsetDateTime;
 use time::format_description::well_known::Iso8601;
@@ -37,7 +38,8 @@ pub(crate) fn timestamp(millis: u64) -> String {
 
 /// A moment seen from now: `3m ago`, `in 12s`.
 fn relative(millis: u64, now: u64) -> String {
-    if millis > now { format!("in {}", coarse(millis - now)) } else { format!("{} ago", coarse(now - millis)) }
+    let text = coarse(Duration::from_millis(millis.abs_diff(now)));
+    if millis > now { format!("in {text}") } else { format!("{text} ago") }
 }
 
 const SECONDS: Iso8601<{ config(TimePrecision::Second { decimal_digits: None }) }> = Iso8601;
@@ -52,17 +54,6 @@ fn rfc3339(millis: u64, format: impl Formattable) -> String {
     at.and_then(|at| at.format(&format).ok()).unwrap_or_else(|| "after the year 9999".into())
 }
 
-/// A duration in its largest unit.
-fn coarse(millis: u64) -> String {
-    match millis {
-        0..1_000 => format!("{millis}ms"),
-        1_000..60_000 => format!("{}s", millis / 1_000),
-        60_000..3_600_000 => format!("{}m", millis / 60_000),
-        3_600_000..172_800_000 => format!("{}h", millis / 3_600_000),
-        _ => format!("{}d", millis / 86_400_000),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,7 +64,7 @@ mod tests {
         assert_eq!(moment(now - 180_000, now), "2023-11-14T22:10:20Z (3m ago)");
         assert_eq!(moment(now + 12_500, now), "2023-11-14T22:13:32Z (in 12s)");
         assert_eq!(moment(now, now), "2023-11-14T22:13:20Z (0ms ago)");
-        assert_eq!(precise_moment(now - 1_980, now), "2023-11-14T22:13:18.020Z (1s ago)");
+        assert_eq!(precise_moment(now - 1_980, now), "2023-11-14T22:13:18.020Z (2s ago)");
         assert_eq!(precise_moment(0, 0), "1970-01-01T00:00:00.000Z (0ms ago)");
         assert_eq!(moment(u64::MAX, u64::MAX), "after the year 9999 (0ms ago)");
     }

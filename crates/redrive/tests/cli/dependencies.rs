@@ -69,8 +69,8 @@ fn a_breaker_is_opened_closed_and_reset_by_hand() {
     run(&["open", "billing", "--for", "10m", "--reason", "audit"])
         .with(0)
         .says(&["billing open: The circuit breaker is open because it was opened by local: audit."]);
-    run(&["show", "billing"]).with(0).says(&["held open", "(in 9m)", "by local since"]);
-    run(&["list"]).with(0).says(&["billing", "open", "(in 9m)"]);
+    run(&["show", "billing"]).with(0).says(&["held open", "(in 10m)", "by local since"]);
+    run(&["list"]).with(0).says(&["billing", "open", "(in 10m)"]);
     run(&["close", "billing"]).with(0).says(&["billing ok: Nothing is held back."]);
     run(&["open", "billing"]).with(0).says(&["Nothing is sent until it is closed."]);
     run(&["reset", "billing"]).with(0).says(&["billing ok"]);

@@ -36,7 +36,7 @@ fn filters_find_what_they_name() {
         "TASK",
         "PENDING",
         "FAILED (not-retryable)",
-        "in 59m",
+        "in 1h",
         "in all: 1 PENDING, 1 SUCCEEDED, 1 FAILED",
     ]);
     service.run(&["tasks", "list", "--limit", "1"]).with(0).says(&["(there are more; use --limit N or --all)"]);

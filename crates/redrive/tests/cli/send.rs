@@ -118,7 +118,6 @@ fn what_the_server_does_not_understand_ends_with_1_and_names_the_field() {
     let service = Service::start();
     for (words, expected) in [
         (&["not-a-url"][..], "targetUrl"),
-        (&["http://localhost/", "--set", "maxTries=3"], "maxTries"),
         (&["http://localhost/", "--set", "maxAttempts=0"], "maxAttempts"),
         (&["http://localhost/", "-H", "Idempotency-Key: x"], "headers"),
     ] {
@@ -160,6 +159,18 @@ fn what_clap_does_not_understand_ends_with_2() {
     ] {
         service.run(words).with(2);
     }
+    let misspelt = service.run(&["send", "http://x/", "--set", "maxAttemps=3"]).with(2);
+    assert_eq!(misspelt.stderr.matches("did you mean maxAttempts?").count(), 1, "{misspelt:?}");
+}
+
+#[test]
+fn a_method_may_be_written_small_and_a_wait_with_a_blank() {
+    let (service, target) = (Service::start(), Target::answering(&[200]));
+    let words = ["send", "-X", "get", "--wait", "30s", &target.url];
+    service.run(&words).with(0).says(&[&format!("GET {}", target.url), "SUCCEEDED after 1 attempt"]);
+    let words = ["send", "-X", "get", "--wait", &target.url];
+    service.run(&words).with(0).says(&["SUCCEEDED after 1 attempt"]);
+    service.run(&["send", "-X", "purge", &target.url]).with(0).says(&[&format!("purge {}", target.url)]);
 }
 
 #[test]
@@ -233,4 +244,15 @@ fn a_wait_goes_on_when_the_server_is_killed_and_comes_back() {
     service.run(&["tasks", "retry-now", &id]).with(0);
     sending.end().with(0).says(&["SUCCEEDED after 1 attempt"]);
     assert_eq!(target.arrived().len(), 1);
+}
+
+#[test]
+fn a_server_that_is_not_redrive_is_called_that_and_gets_the_user_of_its_address() {
+    let directory = tempfile::tempdir().unwrap();
+    let other = Target::answering(&[404]);
+    let address = other.url.replace("http://", "http://anna:s%40e@");
+    let words = ["tasks", "show", "01a1e0fa-2fae-7000-8650-237a7cedaea6", "--server", &address];
+    let ended = Program::start(redrive(directory.path(), &words)).end().with(1);
+    ended.says(&["404", "not that of a Redrive server; check --server"]);
+    assert_eq!(other.arrival().header("authorization"), Some("Basic YW5uYTpzQGU="));
 }

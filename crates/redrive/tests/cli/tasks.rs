@@ -52,7 +52,7 @@ fn attempts_are_a_table_and_json() {
 fn a_cancelled_task_is_never_sent() {
     let (service, target) = (Service::start(), Target::answering(&[200]));
     let id = service.send(&[&target.url, "--delay", "1h"]);
-    service.run(&["tasks", "show", &id]).with(0).says(&["PENDING", "next attempt", "Z (in 59m)"]);
+    service.run(&["tasks", "show", &id]).with(0).says(&["PENDING", "next attempt", "Z (in 1h)"]);
     service.run(&["tasks", "cancel", &id]).with(0).says(&[&format!("{id} CANCELLED, attempt 0 of 6")]);
     service.run(&["tasks", "watch", &id]).with(3).says(&["CANCELLED after 0 attempts"]);
     service.run(&["tasks", "cancel", &id]).with(1).says(&["error: The task has already ended", "CANCELLED"]);

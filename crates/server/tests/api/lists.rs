@@ -78,7 +78,9 @@ async fn a_list_counts_all_statuses_and_leaves_answers_out() {
     let task = &list["tasks"][0];
     assert_eq!(task.get("response"), None);
     let mut full = world.get(&format!("/retry-tasks/{}", task["taskId"].as_str().unwrap())).await.json();
+    // What a list leaves out: answers, and what is computed from the policy.
     assert_eq!(full.as_object_mut().unwrap().remove("response").unwrap()["body"], "fine");
+    assert_eq!(full.as_object_mut().unwrap().remove("retrySpan").unwrap()["attempts"], 6);
     assert_eq!(*task, full);
 }
 

@@ -33,7 +33,7 @@ Examples:
 pub(crate) struct Args {
     /// The URL to call
     url: String,
-    /// The HTTP method, sent as given [default: POST]
+    /// The HTTP method; a common one is sent in capitals, however you write it [default: POST]
     #[arg(short = 'X', long, value_name = "METHOD")]
     method: Option<String>,
     /// A header field; may be repeated
@@ -161,11 +161,18 @@ fn in_doubt(error: anyhow::Error, key: Option<&str>) -> anyhow::Error {
     }
 }
 
+/// A common method in capitals: methods are case-sensitive, and `get` is none that a server knows.
+fn in_capitals(method: String) -> String {
+    const COMMON: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+    let common = COMMON.iter().find(|common| common.eq_ignore_ascii_case(&method));
+    common.map_or(method.clone(), |common| (*common).to_owned())
+}
+
 /// The task, and what must be uploaded before it.
 fn submission(args: Args) -> anyhow::Result<(Submission, Option<Upload>)> {
     let mut submission = Submission {
         target_url: args.url,
-        method: args.method,
+        method: args.method.map(in_capitals),
         headers: pairs::header_map(args.headers),
         policy_id: args.policy,
         policy: args.overrides.into_iter().collect(),

@@ -91,29 +91,8 @@ fn spec(text: &str, named: &[FilePolicy]) -> Result<Spec, String> {
             }
         }
     }
-    for (field, value) in &changes {
-        readable(field, value)?;
-    }
     let changes: Spec = serde_json::from_value(Value::Object(changes)).map_err(|error| error.to_string())?;
     Ok(base.overridden_by(&changes))
-}
-
-/// Whether this is a field of a policy with a value of its kind; if not, which field and which value would be.
-fn readable(field: &str, value: &Value) -> Result<(), String> {
-    let alone = Map::from_iter([(field.to_owned(), value.clone())]);
-    let Err(error) = serde_json::from_value::<Spec>(Value::Object(alone)) else { return Ok(()) };
-    let error = error.to_string();
-    if !error.starts_with("unknown field") {
-        // What a reader of Rust would call it, in words.
-        let error = ["u16", "u32", "u64"].iter().fold(error, |error, kind| error.replace(kind, "a whole number"));
-        return Err(format!("{field}: {}", error.replace("f64", "a number")));
-    }
-    // The fields are named between backticks, the unknown one first.
-    let known = || error.split('`').skip(3).step_by(2);
-    match nearest(field, known()) {
-        Some(meant) => Err(format!("there is no field {field:?}; did you mean {meant}?")),
-        None => Err(format!("there is no field {field:?}; there are {}", known().collect::<Vec<_>>().join(", "))),
-    }
 }
 
 fn by_name(name: &str, named: &[FilePolicy]) -> Result<Spec, String> {
