@@ -169,7 +169,7 @@ impl Notifier {
         // At once: one that hangs must not delay the others.
         join_all(sinks.iter_mut().map(|sink| self.tell(sink, &firing, is_flush))).await;
         self.sinks = sinks;
-        // Also until it is kept: otherwise a process after this one would tell nobody that it is over.
+        // Also until it is kept: otherwise the process after this one would not tell the sink that it is over.
         let owes = |sink: &Sink| sink.groups.is_waiting(Signal::DeadLetter) || sink.is_unkept;
         self.owes_dead_letters = self.sinks.iter().any(owes);
         if !self.owes_dead_letters {

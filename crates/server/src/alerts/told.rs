@@ -30,8 +30,8 @@ const LEASE: Duration = Duration::from_secs(30);
 /// How long a list is kept that is not written again. What fires longer is told again before, and so is the list.
 const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// The most alerts of a list that fire, and of one notification that are over: a body is stored with its record.
-const MOST: usize = 200;
+/// The most alerts of a list that fire, and of one notification that are over. Each takes a few hundred bytes of the record.
+const MOST: usize = 2_000;
 
 /// What a sink was told.
 #[derive(Debug, Default)]

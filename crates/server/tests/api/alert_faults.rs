@@ -7,7 +7,7 @@ use redrive_server::alerts::{Settings, SinkKind, tell_of_failure};
 use serde_json::{Value, json};
 
 use crate::alerts::{fires, sink, told_of};
-use crate::world::{Received, Receiver, Setup, World};
+use crate::world::{Answer, Received, Receiver, Setup, World};
 
 /// Short times: the interval is a minute, and what still fires is told again after ten.
 fn brisk(signals: &[Signal]) -> Settings {
@@ -157,6 +157,28 @@ async fn a_restart_tells_what_is_over_and_does_not_repeat_what_goes_on() {
     assert_eq!(about(&told_third, "dependency-paused"), ["resolved"]);
     let past = third.alerts().await["past"].clone();
     assert_eq!((&past[0]["rule"], past.as_array().unwrap().len()), (&json!("dependency-paused"), 1));
+}
+
+#[tokio::test]
+async fn a_restart_knows_of_hundreds_of_alerts_that_they_are_over() {
+    const MANY: usize = 300;
+    let settings = || brisk(&[Signal::DependencyPaused]);
+    let (first, _told) = World::with_alerts(settings()).await;
+    for number in 0..MANY {
+        assert_eq!(first.post(&format!("/dependencies/d{number}/pause"), "{}").await.status, 200);
+    }
+    first.pass(20).await;
+    let listed = |answer: Answer, list: &str| answer.json()[list].as_array().unwrap().len();
+    assert_eq!(listed(first.get("/alerts?limit=500").await, "firing"), MANY);
+    let before = Some(first.crash_notifier());
+    for number in 0..MANY {
+        assert_eq!(first.post(&format!("/dependencies/d{number}/resume"), "").await.status, 200);
+    }
+
+    let (second, told) = World::with_receiver(Setup { alerts: settings(), before, ..Setup::default() }).await;
+    second.pass(60).await;
+    assert_eq!(about(&told, "dependency-paused"), ["resolved"]);
+    assert_eq!(listed(second.get("/alerts?limit=500").await, "past"), MANY);
 }
 
 #[tokio::test]

@@ -138,8 +138,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     })
 }
 
-/// Makes a key if none is given, here and not on the server: whoever loses contact before the answer arrives knows it, and
-/// can repeat the request without making a second task. Returns the advice how.
+/// Makes a key if none is given, here and not on the server. If contact is lost before the answer arrives, the user knows the key
+/// and can repeat the request without making a second task. Returns the advice how.
 fn make_key(submission: &mut Submission) -> Option<String> {
     if submission.idempotency_key.is_some() {
         return None;
