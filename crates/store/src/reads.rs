@@ -6,7 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use redrive_core::request::Fingerprint;
 use redrive_core::{
-    Answer, Attempt, Dependency, IdempotencyKey, Lane, PolicyId, Request, Status, Task, TaskId, TenantId, Timestamp,
+    Answer, Attempt, Dependency, IdempotencyKey, Lane, PolicyId, Request, Status, Task, TaskId, TaskIdPrefix, TenantId,
+    Timestamp,
 };
 
 use crate::Error;
@@ -73,6 +74,8 @@ pub struct TaskQuery {
     pub created_from: Option<Timestamp>,
     /// Only tasks accepted before this moment.
     pub created_before: Option<Timestamp>,
+    /// Only tasks whose id begins so.
+    pub id_prefix: Option<TaskIdPrefix>,
     /// Only tasks with an id below this one: the `next` of the previous page.
     pub below: Option<TaskId>,
     /// At most this many tasks.

@@ -366,6 +366,7 @@ async fn expiring(app: &App, tenant: &TenantId, now: Timestamp) -> Option<usize>
             labels: BTreeMap::new(),
             created_from: None,
             created_before: None,
+            id_prefix: None,
             below,
             limit: MOST_EXPIRING,
         };

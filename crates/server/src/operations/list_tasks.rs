@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use redrive_core::{Dependency, PolicyId, Status, TaskId, Timestamp};
+use redrive_core::{Dependency, PolicyId, Status, TaskId, TaskIdPrefix, Timestamp};
 use redrive_store::{Counts, TaskPage, TaskQuery};
 
 use crate::app::App;
@@ -24,6 +24,8 @@ pub struct TaskFilter {
     pub created_after: Option<Timestamp>,
     /// Only tasks accepted before this moment.
     pub created_before: Option<Timestamp>,
+    /// Only tasks whose id begins so.
+    pub id_prefix: Option<TaskIdPrefix>,
     /// Where the page before ended.
     pub below: Option<TaskId>,
     /// The most tasks of the page; the default page size if not set, and never more than the largest one.
@@ -56,6 +58,7 @@ pub async fn find_tasks(app: &App, caller: &Caller, filter: TaskFilter) -> Resul
         labels: filter.labels,
         created_from: filter.created_after,
         created_before: filter.created_before,
+        id_prefix: filter.id_prefix,
         below: filter.below,
         limit: app.limits.page(filter.limit),
     };

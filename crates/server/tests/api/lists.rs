@@ -60,6 +60,10 @@ async fn tasks_are_filtered_by_everything_that_is_asked_for() {
         ("label=url:x:y", &["t4"]),
         (&format!("createdAfter={}", START + 3_000), &["t6", "t5", "t4"]),
         (&format!("createdBefore={}", START + 1_000), &["t1"]),
+        ("idPrefix=018BCFE5", &["t6", "t5", "t4", "t3", "t2", "t1"]),
+        ("idPrefix=018bcfe5-6800", &["t1"]),
+        ("idPrefix=018bcfe5-6be8&status=FAILED", &["t2"]),
+        ("idPrefix=018bcfe5-6be8&status=PENDING", &[]),
         (&format!("createdAfter={rfc}&createdBefore=1700000003000"), &["t3"]),
     ] {
         let answer = world.get(&format!("/retry-tasks?{query}")).await;
@@ -127,6 +131,9 @@ async fn invalid_parameters_are_named() {
         ("dependency=a%20b", "dependency"),
         ("policyId=a%20b", "policyId"),
         ("policyId=%zz", "policyId"),
+        ("idPrefix=", "idPrefix"),
+        ("idPrefix=018bcfe56800", "idPrefix"),
+        ("idPrefix=order-7", "idPrefix"),
         ("sort=asc", "sort"),
     ] {
         let problem = world.get(&format!("/retry-tasks?{query}")).await.problem(400, "invalid-parameter");

@@ -27,7 +27,11 @@ const BYTES_PER_PAGE: usize = 16 * 1024 * 1024;
 /// The ids of a scan, newest first.
 macro_rules! walk {
     ($table:literal) => {
-        concat!("SELECT id FROM ", $table, " WHERE tenant = $1 AND id < $2 ORDER BY id DESC LIMIT $3")
+        concat!(
+            "SELECT id FROM ",
+            $table,
+            " WHERE tenant = $1 AND id < $2 AND id BETWEEN $4 AND $5 ORDER BY id DESC LIMIT $3"
+        )
     };
 }
 
@@ -40,7 +44,7 @@ WITH leased AS MATERIALIZED (
     SELECT tenant, id FROM redrive.live WHERE lease_until IS NOT NULL ORDER BY lease_until
 )
 SELECT id FROM leased
-WHERE tenant = $1 AND id < $2
+WHERE tenant = $1 AND id < $2 AND id BETWEEN $4 AND $5
 ORDER BY id DESC
 LIMIT $3";
 
@@ -122,8 +126,7 @@ async fn page(
 
 /// Whether every task of the scan matches the query.
 fn is_about_all(query: &TaskQuery) -> bool {
-    let TaskQuery { tenant: _, statuses, dependency, policy, labels, created_from, created_before, below: _, limit: _ } =
-        query;
+    let TaskQuery { statuses, dependency, policy, labels, created_from, created_before, .. } = query;
     statuses.is_empty()
         && dependency.is_none()
         && policy.is_none()
@@ -147,9 +150,20 @@ fn way(statuses: &[Status]) -> &'static str {
 
 async fn walk(connection: &Connection, query: &TaskQuery, limit: usize) -> Result<Vec<Uuid>, PostgresError> {
     let below = query.below.map_or(Uuid::HIGHEST, Uuid::from);
+    let (first, last) =
+        query.id_prefix.map_or((Uuid::LOWEST, Uuid::HIGHEST), |ids| (ids.first().into(), ids.last().into()));
     let (tenant, limit) = (query.tenant.as_str(), i64::try_from(limit).unwrap_or(i64::MAX));
     let walked = connection
-        .query(way(&query.statuses), &[(&tenant, Type::TEXT), (&below, Type::UUID), (&limit, Type::INT8)])
+        .query(
+            way(&query.statuses),
+            &[
+                (&tenant, Type::TEXT),
+                (&below, Type::UUID),
+                (&limit, Type::INT8),
+                (&first, Type::UUID),
+                (&last, Type::UUID),
+            ],
+        )
         .await?;
     walked.iter().map(|row| Cells::of(row).get()).collect()
 }

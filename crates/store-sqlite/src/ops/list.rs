@@ -20,17 +20,17 @@ use crate::sqlite_error::SqliteError;
 const ROWS_PER_PAGE: usize = 10_000;
 
 pub(crate) const WALK_ALL: &str = "SELECT id, tail, tenant, lane, policy, status, created_at FROM tasks
-     WHERE id <= ?2 AND ?1 IS NOT NULL
+     WHERE id <= ?2 AND id >= ?3 AND ?1 IS NOT NULL
      ORDER BY id DESC";
 
 pub(crate) const WALK_DEAD_LETTERS: &str = "SELECT id, tail, tenant, lane, policy, status, created_at FROM tasks
-     WHERE status IN (5, 6) AND tenant = ?1 AND id <= ?2
+     WHERE status IN (5, 6) AND tenant = ?1 AND id <= ?2 AND id >= ?3
      ORDER BY id DESC";
 
 /// Few tasks are in flight, so sorting them by id is cheap.
 pub(crate) const WALK_IN_FLIGHT: &str = "SELECT id, tail, tenant, lane, policy, status, created_at
      FROM tasks INDEXED BY tasks_in_flight
-     WHERE status = 3 AND tenant = ?1 AND id <= ?2
+     WHERE status = 3 AND tenant = ?1 AND id <= ?2 AND id >= ?3
      ORDER BY id DESC";
 
 pub(crate) fn list(
@@ -58,8 +58,9 @@ fn find_matches(
 ) -> Result<(Vec<i64>, Option<TaskId>), SqliteError> {
     let Reader { connection, names } = reader;
     let below = query.below.map_or(i64::MAX, |id| sequence(id) - 1);
+    let (first, last) = query.id_prefix.map_or((0, i64::MAX), |ids| (sequence(ids.first()), sequence(ids.last())));
     let mut select = connection.prepare_cached(walk(&query.statuses))?;
-    let mut rows = select.query((tenant, below))?;
+    let mut rows = select.query((tenant, below.min(last), first))?;
     let mut found = Vec::new();
     let mut last = None;
     let mut looked_at = 0;
@@ -73,6 +74,9 @@ fn find_matches(
             continue;
         };
         last = Some(candidate.cursor(tenant));
+        if query.id_prefix.is_some_and(|ids| !ids.includes(candidate.id())) {
+            continue;
+        }
         if candidate.tenant != tenant || candidate.status == SET_ASIDE {
             continue;
         }
@@ -116,6 +120,10 @@ impl Candidate {
             status: row.get(5)?,
             created_at: row.get(6)?,
         })
+    }
+
+    fn id(&self) -> TaskId {
+        TaskId::from_parts(self.task.cast_unsigned(), self.tail)
     }
 
     /// Where a page that ends here continues. For a row of another tenant it reveals only the position, not the id.

@@ -105,8 +105,11 @@ fn blobs_are_found_by_their_content_and_walked_in_their_order() {
 
 #[test]
 fn lists_walk_the_index_that_fits_them_backwards() {
-    assert_eq!(plan(list::WALK_ALL), ["SEARCH tasks USING INTEGER PRIMARY KEY (rowid<?)"]);
-    assert_eq!(plan(list::WALK_DEAD_LETTERS), ["SEARCH tasks USING INDEX tasks_dead_letters (tenant=? AND rowid<?)"]);
+    assert_eq!(plan(list::WALK_ALL), ["SEARCH tasks USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]);
+    assert_eq!(
+        plan(list::WALK_DEAD_LETTERS),
+        ["SEARCH tasks USING INDEX tasks_dead_letters (tenant=? AND rowid>? AND rowid<?)"]
+    );
     assert_eq!(plan(list::WALK_IN_FLIGHT), ["SCAN tasks USING INDEX tasks_in_flight", "USE TEMP B-TREE FOR ORDER BY"]);
 }
 

@@ -314,6 +314,7 @@ macro_rules! __for_each_fact {
                 tasks_are_listed_newest_first_page_by_page
                 a_listed_task_comes_with_its_request_and_its_answer
                 a_list_is_narrowed_by_status
+                a_list_is_narrowed_by_the_beginning_of_the_ids
                 the_dead_letters_are_the_failed_and_the_exhausted
                 a_list_is_narrowed_by_dependency
                 a_list_is_narrowed_by_policy_whatever_its_version

@@ -378,6 +378,7 @@ pub fn everything(tenant: TenantId) -> TaskQuery {
         labels: BTreeMap::new(),
         created_from: None,
         created_before: None,
+        id_prefix: None,
         below: None,
         limit: 100,
     }

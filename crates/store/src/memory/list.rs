@@ -18,8 +18,7 @@ impl State {
     pub(super) fn list(&self, query: &TaskQuery) -> TaskPage {
         let mut page = TaskPage::default();
         let Some(tenant) = self.indexes.tenants.get(&query.tenant) else { return page };
-        let below = query.below.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut ids = tenant.ids.range((Bound::Unbounded, below)).rev();
+        let mut ids = tenant.ids.range(range(query)).rev();
         let mut last = None;
         for _ in 0..ROWS_PER_PAGE {
             if page.tasks.len() >= query.limit {
@@ -41,6 +40,18 @@ impl State {
     pub(super) fn attempts(&self, tenant: &TenantId, id: TaskId, after: u32, limit: usize) -> Option<Vec<Attempt>> {
         let attempts = &self.entry(tenant, id)?.attempts;
         Some(attempts.iter().filter(|attempt| attempt.number > after).take(limit).cloned().collect())
+    }
+}
+
+/// The ids that the page may have. It is empty, not turned around, where the page before has ended below the prefix.
+fn range(query: &TaskQuery) -> (Bound<TaskId>, Bound<TaskId>) {
+    let below = query.below.map_or(Bound::Unbounded, Bound::Excluded);
+    let Some(prefix) = query.id_prefix else { return (Bound::Unbounded, below) };
+    let first = Bound::Included(prefix.first());
+    match query.below {
+        Some(below) if below <= prefix.first() => (first, Bound::Excluded(prefix.first())),
+        Some(below) if below <= prefix.last() => (first, Bound::Excluded(below)),
+        _ => (first, Bound::Included(prefix.last())),
     }
 }
 

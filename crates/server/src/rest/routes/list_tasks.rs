@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use http::Method;
 use redrive_core::{Body, Dependency, PolicyId, Status, TaskId};
 use redrive_store::TaskDetail;
+use schemars::{Schema, SchemaGenerator, json_schema};
 
 use super::parameters::{self, CURSOR, LIMIT};
 use super::task_answer;
@@ -66,6 +67,12 @@ pub(crate) static ROUTE: Route = Route {
             location: ParameterLocation::Query,
             description: "Only tasks accepted before this moment.",
             schema: of::<Moment>,
+        },
+        Parameter {
+            name: "idPrefix",
+            location: ParameterLocation::Query,
+            description: "Only tasks whose id begins so, such as `01a1e0fa-0fc2`.",
+            schema: id_prefix,
         },
         CURSOR,
         LIMIT,
@@ -165,9 +172,23 @@ fn filter(query: &Query, most: usize) -> Result<TaskFilter, Refusal> {
         labels: labels(query)?,
         created_after: query.parsed::<Moment>("createdAfter")?.map(|moment| moment.0),
         created_before: query.parsed::<Moment>("createdBefore")?.map(|moment| moment.0),
+        id_prefix: query.parsed("idPrefix")?,
         below: query.cursor()?,
         limit: query.limit(most)?,
     })
+}
+
+/// The beginning of a version 7 UUID.
+fn id_prefix(_: &mut SchemaGenerator) -> Schema {
+    let hex = "[0-9A-Fa-f]";
+    let lengths = [
+        format!("{hex}{{1,8}}"),
+        format!("{hex}{{8}}-{hex}{{0,4}}"),
+        format!("{hex}{{8}}-{hex}{{4}}-(7{hex}{{0,3}})?"),
+        format!("{hex}{{8}}-{hex}{{4}}-7{hex}{{3}}-([89ABab]{hex}{{0,3}})?"),
+        format!("{hex}{{8}}-{hex}{{4}}-7{hex}{{3}}-[89ABab]{hex}{{3}}-{hex}{{0,12}}"),
+    ];
+    json_schema!({ "type": "string", "pattern": format!("^({})$", lengths.join("|")) })
 }
 
 fn statuses(query: &Query) -> Result<Vec<Status>, Refusal> {

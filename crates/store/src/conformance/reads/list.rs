@@ -56,6 +56,39 @@ pub(crate) async fn a_list_is_narrowed_by_status(store: &dyn Store) {
     }
 }
 
+pub(crate) async fn a_list_is_narrowed_by_the_beginning_of_the_ids(store: &dyn Store) {
+    // Three ids of one millisecond, two of the next, and one much later.
+    let millisecond = 1 << 15;
+    let numbers = [0, 1, 8, millisecond, millisecond + 5, millisecond << 20];
+    keep_and_end(store, task(9), Status::Failed, at(9)).await;
+    keep(store, numbers.map(task)).await;
+    keep(store, [task(10).of("globex")]).await;
+    let text = |n: u64| id(n).to_string();
+    let cases: [(&str, &[Status], &[u64]); 7] = [
+        (&text(0)[..1], &[], &[0, 1, 8, 9, millisecond, millisecond + 5, millisecond << 20]),
+        (&text(0)[..13], &[], &[0, 1, 8, 9]),
+        (&text(millisecond)[..13], &[], &[millisecond, millisecond + 5]),
+        (&text(8)[..18], &[], &[8, 9]),
+        (&text(8), &[], &[8]),
+        (&text(0)[..13], &[Status::Failed, Status::Exhausted], &[9]),
+        (&text(0)[..13], &[Status::InFlight], &[]),
+    ];
+    for (beginning, statuses, expected) in cases {
+        for limit in [1, 2, 100] {
+            let id_prefix = Some(beginning.parse().unwrap());
+            let query = TaskQuery { id_prefix, statuses: statuses.to_vec(), limit, ..everything(acme()) };
+            let found = ids(store, query).await;
+            assert_eq!(found, newest_first(expected.iter().copied()), "{beginning} {statuses:?} {limit}");
+        }
+    }
+    // The random rest of an id counts, too.
+    let other = TaskId::from_parts(id(8).sequence(), id(8).tail() ^ 1);
+    let query = TaskQuery { id_prefix: Some(other.to_string().parse().unwrap()), ..everything(acme()) };
+    assert_eq!(ids(store, query).await, []);
+    let of_another = TaskQuery { id_prefix: Some(text(10).parse().unwrap()), ..everything(acme()) };
+    assert_eq!(ids(store, of_another).await, [], "a task of another tenant");
+}
+
 pub(crate) async fn the_dead_letters_are_the_failed_and_the_exhausted(store: &dyn Store) {
     let ends = [
         (Status::Failed, Some(Reason::NotRetryable)),
