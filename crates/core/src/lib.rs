@@ -13,6 +13,7 @@ pub mod attempt;
 pub mod backoff;
 pub mod body;
 pub mod classify;
+mod counted;
 pub mod date;
 pub mod decide;
 pub mod duration;
@@ -36,6 +37,7 @@ pub use attempt::{Answer, Attempt, ErrorType, Outcome};
 pub use body::{Body, BodyHash, BodyRef};
 
 pub use classify::Verdict;
+pub use counted::counted;
 pub use date::Date;
 pub use decide::Decision;
 pub use id::{

@@ -80,12 +80,14 @@ pub struct ExitError {
     pub message: String,
     /// The server's problem document, for programs.
     pub document: Option<Bytes>,
+    /// Whether the server said that it cannot answer now.
+    pub is_temporary: bool,
 }
 
 impl ExitError {
     /// An error with this exit code and message.
     pub fn of(exit: Exit, message: impl Into<String>) -> anyhow::Error {
-        anyhow::Error::new(ExitError { exit, message: message.into(), document: None })
+        anyhow::Error::new(ExitError { exit, message: message.into(), document: None, is_temporary: false })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The five figures, their thresholds, and what a value means.
 
 use super::Tally;
+use crate::counted;
 
 /// The fewest tasks from which a rate is computed: of fewer, one bad task would be a catastrophe.
 const FEWEST: u32 = 20;
@@ -103,6 +104,7 @@ impl Figure {
             Figure::RetryRate => format!("{} of {sample} tasks were retried", percent(value)),
             Figure::DeadLetterRate => format!("{} of {sample} tasks became dead letters", percent(value)),
             Figure::AttemptsToSuccess => format!("{value:.2} attempts on average for {sample} delivered tasks"),
+            Figure::LongInRetry if value == 1.0 => "1 task has been retried for more than 24 hours".into(),
             Figure::LongInRetry => format!("{value:.0} tasks have been retried for more than 24 hours"),
             Figure::SecondAttemptSuccess => {
                 format!("{} of {sample} retried tasks were delivered by their second attempt", percent(value))
@@ -205,7 +207,8 @@ impl Thresholds {
 
     fn rate(&self, figure: Figure, part: u32, sample: u32) -> Assessment {
         if sample < FEWEST {
-            let why = format!("{sample} tasks are too few to say: at least {FEWEST} are needed");
+            let are = if sample == 1 { "is" } else { "are" };
+            let why = format!("{} {are} too few to say: at least {FEWEST} are needed", counted(sample, "task"));
             let value = (sample > 0).then(|| f64::from(part) / f64::from(sample));
             return Assessment { figure, value, sample: Some(sample), health: Health::Silent, why };
         }

@@ -6,6 +6,7 @@
 mod address;
 mod dependency;
 mod event_stream;
+mod id_prefix;
 mod pages;
 mod problem;
 mod record;
@@ -15,6 +16,7 @@ mod views;
 pub use address::Address;
 pub use dependency::{Backlog, Control, Dependency, Totals};
 pub use event_stream::{EventStream, ServerEvent};
+pub use id_prefix::the_only;
 pub use pages::{Page, Pages};
 pub use problem::Problem;
 pub use record::{InboxStats, OperationStats, Record, bounded_text};
@@ -68,6 +70,9 @@ pub struct Client {
 /// What is said of an answer that no Redrive server gives.
 const NOT_REDRIVE: &str = "the answer is not that of a Redrive server; check --server";
 
+/// What is said of an answer that a proxy gives while it does not reach the server.
+const PROXY: &str = "this is the answer of a proxy in front of the server, or of another server; check --server";
+
 /// What the server answered; a success unless it says otherwise.
 #[derive(Debug, Clone)]
 pub struct Answer {
@@ -99,13 +104,27 @@ fn success(answer: Answer) -> anyhow::Result<Answer> {
         return Ok(answer);
     }
     let problem = Problem::read(&answer);
-    if !problem.is_of_redrive() {
-        let message = format!("{problem}\n({NOT_REDRIVE}, and the proxy in front of it if there is one)");
-        return Err(anyhow::Error::new(ExitError { exit: Exit::Failed, message, document: Some(answer.body) }));
-    }
     let is_missing = answer.status == StatusCode::NOT_FOUND || problem.is_unknown_policy();
-    let exit = if is_missing { Exit::NotFound } else { Exit::Failed };
-    Err(anyhow::Error::new(ExitError { exit, message: problem.to_string(), document: Some(answer.body) }))
+    let (exit, message) = match problem.is_of_redrive() {
+        // A proxy says that it does not reach the server.
+        false if is_temporary(answer.status) => (Exit::Unreachable, format!("{problem}\n({PROXY})")),
+        false => (Exit::Failed, format!("{problem}\n({NOT_REDRIVE}, and the proxy in front of it if there is one)")),
+        true if is_missing => (Exit::NotFound, problem.to_string()),
+        true => (Exit::Failed, problem.to_string()),
+    };
+    let is_temporary = is_temporary(answer.status);
+    Err(anyhow::Error::new(ExitError { exit, message, document: Some(answer.body), is_temporary }))
+}
+
+/// Whether the same request may succeed in a moment: the server is overloaded, restarts, or has lost its store.
+fn is_temporary(status: StatusCode) -> bool {
+    [
+        StatusCode::TOO_MANY_REQUESTS,
+        StatusCode::BAD_GATEWAY,
+        StatusCode::SERVICE_UNAVAILABLE,
+        StatusCode::GATEWAY_TIMEOUT,
+    ]
+    .contains(&status)
 }
 
 impl Client {
@@ -303,6 +322,11 @@ impl Client {
         let message = format!("cannot reach the server at {}: {cause}\n({hint})", self.address);
         ExitError::of(Exit::Unreachable, message)
     }
+}
+
+/// Whether this error may be over in a moment: the server cannot be reached, or accepts nothing now.
+pub fn is_passing(error: &anyhow::Error) -> bool {
+    is_unreachable(error) || error.downcast_ref::<ExitError>().is_some_and(|error| error.is_temporary)
 }
 
 /// Whether this error says that the server could not be reached.

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use redrive_core::counted;
 use redrive_core::duration::brief;
 use serde::Deserialize;
 use serde_json::Value;
@@ -122,11 +123,33 @@ impl Task {
         !matches!(self.status.as_str(), "PENDING" | "IN_FLIGHT")
     }
 
+    /// What it calls: `POST http://127.0.0.1:9000/hook`, with the name of the dependency if the URL does not say it.
+    pub fn request_text(&self) -> String {
+        let Task { method, target_url, dependency, .. } = self;
+        let is_end = |rest: &str| rest.is_empty() || rest.starts_with(['/', '?']);
+        let is_of_url = dependency.is_empty() || target_url.strip_prefix(dependency.as_str()).is_some_and(is_end);
+        let named = if is_of_url { String::new() } else { format!(" ({dependency})") };
+        format!("{method} {target_url}{named}")
+    }
+
+    /// Why it is as it is: the reason of its status, and what went wrong last unless it was delivered.
+    pub fn why_text(&self) -> String {
+        let cancels = self.cancel_requested && !self.is_ended();
+        let reason = self.reason().or(cancels.then_some("cancel requested"));
+        let error = self.last_error.as_ref().filter(|_| self.status != "SUCCEEDED").map(TaskError::text);
+        [reason.map(str::to_owned), error].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    }
+
+    /// The reason of its status, where it says more than the status.
+    fn reason(&self) -> Option<&str> {
+        // "CANCELLED (cancelled)" says nothing that "CANCELLED" does not.
+        self.status_reason.as_deref().filter(|reason| !reason.eq_ignore_ascii_case(&self.status))
+    }
+
     /// The status with its reason: `EXHAUSTED (attempts)`.
     pub fn status_text(&self) -> String {
-        match &self.status_reason {
-            // "CANCELLED (cancelled)" says nothing that "CANCELLED" does not.
-            Some(reason) if !reason.eq_ignore_ascii_case(&self.status) => format!("{} ({reason})", self.status),
+        match self.reason() {
+            Some(reason) => format!("{} ({reason})", self.status),
             _ if self.cancel_requested && !self.is_ended() => format!("{} (cancel requested)", self.status),
             _ => self.status.clone(),
         }
@@ -161,7 +184,7 @@ impl Task {
         // The deadline of a later run does not count from the acceptance.
         let within = if self.run <= 1 { format!(" within {budget}") } else { String::new() };
         let Some(span) = self.retry_span else {
-            return format!("at most {} attempts{within}", self.max_attempts);
+            return format!("at most {}{within}", counted(self.max_attempts, "attempt"));
         };
         let span = redrive_core::RetrySpan {
             attempts: span.attempts,
@@ -187,6 +210,13 @@ pub struct TaskError {
     /// What happened.
     #[serde(default)]
     pub message: String,
+}
+
+impl TaskError {
+    /// `connection-refused: could not connect to 127.0.0.1:9000`
+    pub fn text(&self) -> String {
+        format!("{}: {}", self.kind, self.message)
+    }
 }
 
 /// What a dependency answered.

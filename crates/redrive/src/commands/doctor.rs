@@ -1,5 +1,6 @@
 //! `redrive doctor`: what is wrong with a service, if anything is.
 
+use redrive_core::counted;
 use serde::Deserialize;
 
 use crate::commands::{Connection, connection};
@@ -80,8 +81,11 @@ async fn examine(args: Args) -> anyhow::Result<Exit> {
         output.text(&clock.text())?;
     }
     if let Some(SetAside { count, rows }) = health.set_aside {
-        output.text(&format!("set aside: {count} rows that this version cannot read; all other tasks continue\n"))?;
-        let mut table = Table::new(&["ROW", "PROBLEM"]);
+        output.text(&format!(
+            "set aside: {} that this version cannot read; all other tasks continue\n",
+            counted(count, "row")
+        ))?;
+        let mut table = Table::new(&["ROW", "PROBLEM"]).folding(1);
         for Row { row, problem } in &rows {
             table.row([row.as_str().into(), problem.as_str().into()]);
         }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::commands::{Connection, connection};
 use crate::exit::Exit;
-use crate::output::{Cell, Colour, Table, duration, moment, now_millis};
+use crate::output::{Cell, Colour, Table, duration, moment_cell, now_millis};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -59,7 +59,8 @@ async fn list(args: Args) -> anyhow::Result<Exit> {
     let List { nodes } = answer.read()?;
     let now = now_millis();
     let mut table =
-        Table::new(&["NODE", "STATE", "ADDRESS", "VERSION", "STARTED", "SEEN", "CLOCK", "IN FLIGHT", "LEASES"]);
+        Table::new(&["NODE", "STATE", "ADDRESS", "VERSION", "STARTED", "SEEN", "CLOCK", "IN FLIGHT", "LEASES"])
+            .leading();
     nodes.iter().for_each(|node| table.row(row(node, now)));
     output.table(&table)?;
     Ok(Exit::Done)
@@ -76,8 +77,8 @@ fn row(node: &Node, now: u64) -> [Cell; 9] {
         state,
         node.address.as_str().into(),
         node.version.as_str().into(),
-        moment(node.started_at, now).into(),
-        moment(node.seen_at, now).into(),
+        moment_cell(node.started_at, now),
+        moment_cell(node.seen_at, now),
         clock(node.clock_ahead_ms),
         node.in_flight.to_string().into(),
         node.leases.to_string().into(),

@@ -69,7 +69,7 @@ async fn report(args: Args) -> anyhow::Result<Exit> {
 
 fn show(output: Output, report: &Report) -> anyhow::Result<()> {
     output.text(&format!("{}\n", sentence(report)))?;
-    let mut overall = Table::new(&["FIGURE", "HEALTH", "WHY"]);
+    let mut overall = Table::new(&["FIGURE", "HEALTH", "WHY"]).folding(1);
     for figure in &report.figures {
         overall.row([figure.figure.as_str().into(), health(&figure.health), figure.why.as_str().into()]);
     }
@@ -79,7 +79,8 @@ fn show(output: Output, report: &Report) -> anyhow::Result<()> {
     }
     output.text("\n")?;
     let mut table =
-        Table::new(&["DEPENDENCY", "HEALTH", "RETRIED", "DEAD LETTERS", "ATTEMPTS", "LATE", "BY 2ND ATTEMPT"]);
+        Table::new(&["DEPENDENCY", "HEALTH", "RETRIED", "DEAD LETTERS", "ATTEMPTS", "LATE", "BY 2ND ATTEMPT"])
+            .leading();
     report.dependencies.iter().for_each(|one| table.row(row(one)));
     output.table(&table)?;
     let hidden = report.dependency_count - report.dependencies.len().min(report.dependency_count);

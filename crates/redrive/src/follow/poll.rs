@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use crate::client::{Attempt, Client, Pages, Task, escape, is_unreachable};
+use crate::client::{Attempt, Client, Pages, Task, escape, is_passing};
 use crate::config::parse_duration;
 use crate::exit::{Exit, ExitError};
 use crate::output::{duration, notice, now_millis};
@@ -116,7 +116,7 @@ impl<'a> Poll<'a> {
     async fn be_patient(&mut self, error: anyhow::Error) -> anyhow::Result<()> {
         // A server that never answered is probably not there; one that did, for example by accepting the task, will
         // probably be back.
-        if self.last.is_none() || !is_unreachable(&error) {
+        if self.last.is_none() || !is_passing(&error) {
             return Err(error);
         }
         let since = match self.unreachable_since {
@@ -145,7 +145,7 @@ impl<'a> Poll<'a> {
                 Ok(Some(page)) => page,
                 Ok(None) => return Ok(()),
                 // The next look finds out whether the server is really gone.
-                Err(error) if is_unreachable(&error) => return Ok(()),
+                Err(error) if is_passing(&error) => return Ok(()),
                 Err(error) => return Err(error),
             };
             for (document, attempt) in page.items.iter().zip(page.read::<Attempt>()?) {

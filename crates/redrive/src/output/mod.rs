@@ -3,14 +3,16 @@
 //! People get tables and colours (only on a terminal, and not if NO_COLOR is set), programs get the server's JSON.
 //! A write can fail (`| head`), so every function says so instead of panicking.
 
+mod layout;
 mod style;
 mod table;
 mod time;
 
+pub(crate) use layout::wrap;
 pub(crate) use redrive_core::duration::brief as duration;
 pub(crate) use style::{Colour, status_colour};
 pub(crate) use table::{Cell, Table, printable};
-pub(crate) use time::{moment, now_millis, precise_moment, timestamp, today};
+pub(crate) use time::{moment, moment_cell, now_millis, precise_moment, timestamp, today};
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -23,6 +25,8 @@ pub(crate) struct Output {
     pub(crate) coloured: bool,
     /// Whether a line can be drawn over: a person is watching.
     pub(crate) live: bool,
+    /// How many characters fit on a line, if there is a limit.
+    pub(crate) width: Option<usize>,
 }
 
 impl Output {
@@ -31,7 +35,7 @@ impl Output {
         let live = io::stdout().is_terminal();
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-        Output { coloured: live && !no_colour && !dumb, live: live && !dumb }
+        Output { coloured: live && !no_colour && !dumb, live: live && !dumb, width: width(live) }
     }
 
     /// Writes a line; on a terminal over whatever [`Output::overwrite`] left there.
@@ -40,6 +44,11 @@ impl Output {
         let mut stdout = io::stdout().lock();
         writeln!(stdout, "{clear}{text}")?;
         stdout.flush()
+    }
+
+    /// Writes a text in as many lines as it needs, each as long as the terminal shows.
+    pub(crate) fn prose(&self, text: &str) -> io::Result<()> {
+        wrap(text, self.width.unwrap_or(usize::MAX), false).iter().try_for_each(|line| self.line(line))
     }
 
     /// Writes text that brings its own line ends.
@@ -61,7 +70,7 @@ impl Output {
 
     /// Writes a table.
     pub(crate) fn table(&self, table: &Table) -> io::Result<()> {
-        self.text(&table.render(self.coloured))
+        self.text(&table.render(self.coloured, self.width))
     }
 
     /// Writes a JSON document as the server sent it.
@@ -76,6 +85,13 @@ impl Output {
     pub(crate) fn paint(&self, text: &str, colour: Colour) -> String {
         if self.coloured { colour.paint(text) } else { text.to_owned() }
     }
+}
+
+/// The columns of the terminal, or what COLUMNS says; a pipe or a file has no limit.
+fn width(is_terminal: bool) -> Option<usize> {
+    let given = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let size = || rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|_| is_terminal);
+    given.or_else(|| size().map(|size| usize::from(size.ws_col))).filter(|columns| *columns > 0)
 }
 
 /// Whether notices are events of the log, because every line of standard error has to be JSON.

@@ -3,6 +3,7 @@
 use std::num::NonZero;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::Cell;
 use redrive_core::duration::coarse;
 use redrive_core::{Date, Timestamp};
 use time::OffsetDateTime;
@@ -24,6 +25,11 @@ pub(crate) fn today() -> Date {
 /// A moment to the second, and how far it is from now: `2026-01-31T12:00:00Z (3m ago)`.
 pub(crate) fn moment(millis: u64, now: u64) -> String {
     format!("{} ({})", rfc3339(millis / 1_000 * 1_000, SECONDS), relative(millis, now))
+}
+
+/// A moment to the second for a table; only how far it is from now if the table is too wide.
+pub(crate) fn moment_cell(millis: u64, now: u64) -> Cell {
+    Cell::from(moment(millis, now)).or_short(relative(millis, now))
 }
 
 /// A moment to the millisecond, for what happens several times in a second: `2026-01-31T12:00:00.123Z (3m ago)`.

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use redrive_blobs::Location;
-use redrive_core::{PolicyId, TenantId, policy};
+use redrive_core::{PolicyId, TenantId, counted, policy};
 use redrive_engine::bodies::Bodies;
 use redrive_engine::clock::SystemClock;
 use redrive_engine::events::Sink;
@@ -388,5 +388,5 @@ async fn keep_saying_what_is_waited_for(engine: &Handle) {
 }
 
 fn under_way(attempts: usize) -> String {
-    if attempts == 1 { "1 attempt in progress".into() } else { format!("{attempts} attempts in progress") }
+    format!("{} in progress", counted(attempts, "attempt"))
 }

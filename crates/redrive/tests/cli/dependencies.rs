@@ -19,7 +19,7 @@ fn a_dependency_is_listed_shown_and_watched() {
     service.run(&["dependencies", "show", &name]).with(0).says(&[
         "Nothing is held back.",
         "closed",
-        "10 left; in 30s: 1 first attempts, 0 retries, 0 refunded",
+        "10 left; in 30s: 1 first attempt, 0 retries, 0 refunded",
         "0 of 1 failed",
         "1, 0 failed",
         "0 due, 0 due later",

@@ -18,7 +18,7 @@ fn one_invalid_row_is_shown_and_everything_else_goes_on() {
         service.run(&["tasks", "watch", &id]).with(0).says(&["SUCCEEDED"]);
     }
     assert_eq!(service.run(&["tasks", "list", "--json"]).with(0).json()["tasks"].as_array().unwrap().len(), 3);
-    service.run(&["doctor"]).with(1).says(&["set aside: 1 rows", "martian"]);
+    service.run(&["doctor"]).with(1).says(&["set aside: 1 row ", "martian"]);
     let told = service.run(&["doctor", "--json"]).with(1).json();
     assert_eq!((&told["status"], &told["setAside"]["count"]), (&json!("ok"), &json!(1)));
     service.stop().with(0).says(&["nothing was lost"]);

@@ -95,7 +95,7 @@ fn inboxes_are_counted() {
     service.run(&["inbox", "stats"]).with(0).says(&[
         "CONSUMER",
         "billing",
-        "answered: 3 new, 1 duplicates, 0 in progress",
+        "answered: 3 new, 1 duplicate, 0 in progress",
     ]);
     let stats = service.run(&["inbox", "stats", "--json"]).with(0).json();
     assert_eq!(stats["inboxes"], json!([{ "consumer": "billing", "seen": 2, "inProgress": 1 }]));

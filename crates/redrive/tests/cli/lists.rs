@@ -35,7 +35,8 @@ fn filters_find_what_they_name() {
     service.run(&["tasks", "list"]).with(0).says(&[
         "TASK",
         "PENDING",
-        "FAILED (not-retryable)",
+        "FAILED",
+        "not-retryable",
         "in 1h",
         "in all: 1 PENDING, 1 SUCCEEDED, 1 FAILED",
     ]);

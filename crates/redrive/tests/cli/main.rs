@@ -32,6 +32,7 @@ mod shutdown;
 mod simulate;
 mod start;
 mod stored;
+mod tables;
 mod target;
 mod tasks;
 mod traces;

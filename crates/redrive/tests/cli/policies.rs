@@ -106,7 +106,7 @@ fn a_preset_is_shown_with_its_timetable_with_or_without_a_server() {
     ];
     service.run(&["policies", "show", "webhook-patient"]).with(0).says(&timetable).says(&["1, built in, since"]);
     service.run(&["policies", "show", "webhook"]).with(0).says(&["[1000,5000,30000,120000,900000]"]);
-    service.run(&["policies", "list"]).with(0).says(&["webhook-patient  1 (built in)"]);
+    service.run(&["policies", "list"]).with(0).says(&["webhook-patient  1        webhook-patient", "built in"]);
     let without_server = ["policies", "show", "webhook-patient", "--server", "http://127.0.0.1:1"];
     service.run(&without_server).with(0).says(&timetable).says(&["the server was not asked"]);
     service.run(&["policies", "show", "unknown", "--server", "http://127.0.0.1:1"]).with(6);

@@ -1,8 +1,10 @@
 //! `redrive tasks watch`, and leaving it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::{Value, json};
 
-use super::world::{Service, Target};
+use super::world::{Program, Reply, Service, Target, redrive};
 
 #[test]
 fn events_are_a_line_of_json_each() {
@@ -64,4 +66,50 @@ fn a_watch_outlives_a_restart_of_the_server() {
     let service = Service::start_at(&address, directory.path(), &[]);
     service.run(&["tasks", "retry-now", &id]).with(0);
     watching.end().with(0).says(&["\"status\":\"SUCCEEDED\""]);
+}
+
+/// A server that accepts a task and says then, one after the other, what a proxy says while it is restarted.
+fn behind_a_proxy() -> Target {
+    let next = AtomicUsize::new(0);
+    Target::replying(move |arrival| {
+        let task =
+            |status: &str| json!({"taskId": "t-1", "status": status, "method": "POST", "targetUrl": "http://a/"});
+        let html = |status| Reply { status, body: "<html>the upstream does not answer</html>".into() };
+        let store =
+            json!({"type": "/problems/unavailable", "title": "Unavailable", "status": 503, "detail": "the store"});
+        match arrival.path.as_str() {
+            "/retry-tasks" => Reply { status: 201, body: task("PENDING").to_string() },
+            "/retry-tasks/t-1" => match next.fetch_add(1, Ordering::SeqCst) {
+                0 => Reply { status: 200, body: task("PENDING").to_string() },
+                1 => html(502),
+                2 => html(504),
+                3 => Reply { status: 503, body: store.to_string() },
+                _ => Reply { status: 200, body: task("SUCCEEDED").to_string() },
+            },
+            _ => Reply { status: 200, body: json!({"attempts": [], "nextCursor": null}).to_string() },
+        }
+    })
+}
+
+#[test]
+fn a_wait_outlives_a_proxy_that_does_not_reach_the_server() {
+    let (directory, server) = (tempfile::tempdir().unwrap(), behind_a_proxy());
+    let mut command = redrive(directory.path(), &["send", "http://a/", "--wait"]);
+    command.env("REDRIVE_SERVER", &server.url);
+    let ended = Program::start(command).end().with(0);
+    ended.says(&["lost contact with the server", "the server is back", "SUCCEEDED"]);
+}
+
+#[test]
+fn a_proxy_that_does_not_reach_the_server_is_no_answer_of_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let proxy = Target::replying(|_| Reply { status: 502, body: "<html>bad gateway</html>".into() });
+    let mut command = redrive(directory.path(), &["send", "http://a/", "--key", "order-7"]);
+    command.env("REDRIVE_SERVER", &proxy.url);
+    let ended = Program::start(command).end().with(6);
+    ended.says(&[
+        "502 Bad Gateway",
+        "the answer of a proxy in front of the server",
+        "with --key order-7 the same command",
+    ]);
 }

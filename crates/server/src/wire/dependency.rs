@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use redrive_core::Timestamp;
 use redrive_core::guards::breaker::{OpenedBy, State};
 use redrive_core::guards::{self, BudgetState, Controls, Limits, Note};
+use redrive_core::{Timestamp, counted};
 use redrive_engine::{LaneReport, Latencies, WaitingFor};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -376,9 +376,9 @@ fn why(state: DependencyState, report: &LaneReport) -> Cow<'static, str> {
         DependencyState::Budget => "The retry budget is spent: retries wait, first attempts are sent.".into(),
         DependencyState::Busy => match report.waiting.map(|waiting| waiting.what) {
             Some(WaitingFor::Concurrency) => format!(
-                "Due tasks wait for a slot: at most {} attempts may be in flight, and a slot rests for a moment after a \
+                "Due tasks wait for a slot: at most {} may be in flight, and a slot rests for a moment after a \
                  failure.",
-                report.concurrency_limit
+                counted(report.concurrency_limit, "attempt")
             )
             .into(),
             _ => "The capacity of this node, which all dependencies share, is used up: due tasks wait.".into(),

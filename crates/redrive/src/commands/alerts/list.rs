@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::colour;
 use crate::commands::Connection;
 use crate::exit::Exit;
-use crate::output::{Cell, Output, Table, moment, now_millis};
+use crate::output::{Cell, Output, Table, moment_cell, now_millis};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -82,7 +82,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
         Some(silenced) => silences(output, silenced, now)?,
         None => output.text("\nsilences are unknown: the store does not answer\n")?,
     }
-    output.text(&format!("\n{}\n", sinks(&list.sinks)))?;
+    output.text("\n")?;
+    output.prose(&sinks(&list.sinks))?;
     Ok(Exit::Done)
 }
 
@@ -91,14 +92,14 @@ fn firing(output: Output, list: &AlertList, now: u64) -> anyhow::Result<()> {
         output.line("nothing fires")?;
         return Ok(());
     }
-    let mut table = Table::new(&["RULE", "SEVERITY", "DEPENDENCY", "SINCE", "WHY"]);
+    let mut table = Table::new(&["RULE", "SEVERITY", "DEPENDENCY", "SINCE", "WHY"]).folding(1);
     for alert in &list.firing {
         let silenced = if alert.silenced == Some(true) { " (silenced)" } else { "" };
         table.row([
             alert.rule.as_str().into(),
             Cell::coloured(&alert.severity, colour(&alert.severity)),
             alert.dependency.as_deref().unwrap_or("-").into(),
-            moment(alert.fired_at, now).into(),
+            moment_cell(alert.fired_at, now),
             format!("{}{silenced}", alert.why).into(),
         ]);
     }
@@ -112,14 +113,14 @@ fn firing(output: Output, list: &AlertList, now: u64) -> anyhow::Result<()> {
 
 fn past(output: Output, past: &[Alert], now: u64) -> anyhow::Result<()> {
     output.text("\n")?;
-    let mut table = Table::new(&["OVER", "SEVERITY", "DEPENDENCY", "FROM", "TO", "WHY"]);
+    let mut table = Table::new(&["OVER", "SEVERITY", "DEPENDENCY", "FROM", "TO", "WHY"]).folding(1);
     for alert in past {
         table.row([
             alert.rule.as_str().into(),
             alert.severity.as_str().into(),
             alert.dependency.as_deref().unwrap_or("-").into(),
-            moment(alert.fired_at, now).into(),
-            alert.resolved_at.map_or_else(|| "-".into(), |at| moment(at, now)).into(),
+            moment_cell(alert.fired_at, now),
+            alert.resolved_at.map_or_else(|| "-".into(), |at| moment_cell(at, now)),
             alert.why.as_str().into(),
         ]);
     }
@@ -129,13 +130,13 @@ fn past(output: Output, past: &[Alert], now: u64) -> anyhow::Result<()> {
 
 fn silences(output: Output, silences: &[Silence], now: u64) -> anyhow::Result<()> {
     output.text("\n")?;
-    let mut table = Table::new(&["SILENCE", "RULE", "DEPENDENCY", "UNTIL", "BY", "REASON"]);
+    let mut table = Table::new(&["SILENCE", "RULE", "DEPENDENCY", "UNTIL", "BY", "REASON"]).folding(2).leading();
     for silence in silences {
         table.row([
             silence.silence_id.as_str().into(),
             silence.rule.as_deref().unwrap_or("all").into(),
             silence.dependency.as_deref().unwrap_or("all").into(),
-            moment(silence.until, now).into(),
+            moment_cell(silence.until, now),
             silence.by.as_str().into(),
             silence.reason.as_deref().unwrap_or("-").into(),
         ]);

@@ -5,7 +5,7 @@ use crate::client::{Backlog, Dependency, Pages};
 use crate::commands::Connection;
 use crate::commands::listing::print_json;
 use crate::exit::Exit;
-use crate::output::{Cell, Table, moment, now_millis};
+use crate::output::{Cell, Table, moment_cell, now_millis};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
     }
     let header =
         ["DEPENDENCY", "STATE", "UNTIL", "DUE", "WAITING", "IN FLIGHT", "LIMIT", "FAILED", "RETRIES LEFT", "P95"];
-    let mut table = Table::new(&header);
+    let mut table = Table::new(&header).leading();
     let now = now_millis();
     while let Some(page) = pages.next(&mut client).await? {
         page.read()?.iter().for_each(|dependency| table.row(row(dependency, now)));
@@ -55,7 +55,7 @@ fn row(of: &Dependency, now: u64) -> [Cell; 10] {
     [
         of.dependency.as_str().into(),
         Cell::coloured(&of.state, colour(&of.state)),
-        of.waiting_until.map_or_else(|| "-".into(), |until| moment(until, now)).into(),
+        of.waiting_until.map_or_else(|| "-".into(), |until| moment_cell(until, now)),
         of.backlog.as_ref().map_or_else(|| "-".into(), Backlog::due_text).into(),
         of.backlog.as_ref().map_or_else(|| "-".into(), Backlog::waiting_text).into(),
         of.concurrency.in_flight.to_string().into(),

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use redrive_core::counted;
+
 use super::{DependencyArgs, colour};
 use crate::client::{Control, Dependency};
 use crate::exit::Exit;
@@ -45,11 +47,12 @@ fn print(output: Output, of: &Dependency) -> std::io::Result<()> {
         Some(budget) => table.field(
             "retry budget",
             format!(
-                "{} left; in {}: {} first attempts, {} retries, {} refunded",
+                "{} left; in {}: {}, {} {}, {} refunded",
                 budget.left,
                 duration(Duration::from_millis(budget.window_ms)),
-                budget.first_attempts,
+                counted(budget.first_attempts, "first attempt"),
                 budget.retries,
+                if budget.retries == 1 { "retry" } else { "retries" },
                 budget.refunded
             ),
         ),

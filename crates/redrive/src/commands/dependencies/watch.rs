@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
 use super::colour;
-use crate::client::{Backlog, Client, Dependency, Pages, Totals, is_unreachable};
+use crate::client::{Backlog, Client, Dependency, Pages, Totals, is_passing};
 use crate::commands::Connection;
 use crate::exit::Exit;
 use crate::output::{Cell, Output, Table, printable};
@@ -25,8 +25,9 @@ over time. Ctrl-C ends the view.";
 
 /// How often the server is asked.
 const EVERY: Duration = Duration::from_secs(1);
-/// How many rates the trend shows.
+/// How many rates the trend shows, and how many if there is little room.
 const TREND: usize = 20;
+const SHORT_TREND: usize = 10;
 /// The most dependencies that are read, and the most that are shown.
 const MOST_READ: usize = 5_000;
 const MOST_SHOWN: usize = 40;
@@ -68,7 +69,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
                 rates.look(&dependencies, Instant::now());
             }
             // The server may be restarting.
-            Err(error) if !args.once && is_unreachable(&error) => trouble = format!("; {error:#}"),
+            Err(error) if !args.once && is_passing(&error) => trouble = format!("; {error:#}"),
             Err(error) => return Err(error),
         }
         if args.once {
@@ -87,7 +88,8 @@ fn show(args: &Args, screen: &Screen, dependencies: &[Listed], rates: &Rates, tr
     let parsed: Vec<&Dependency> = dependencies.iter().map(|listed| &listed.dependency).collect();
     let noun = if parsed.len() == 1 { "dependency" } else { "dependencies" };
     let title = format!("{} {noun}{}", parsed.len(), printable(trouble));
-    Ok(screen.draw(&format!("{title}\n\n{}", frame(&parsed, rates).render(screen.output.coloured)))?)
+    Ok(screen
+        .draw(&format!("{title}\n\n{}", frame(&parsed, rates).render(screen.output.coloured, screen.output.width)))?)
 }
 
 /// A dependency as the server wrote it, and as it is shown.
@@ -116,7 +118,7 @@ fn frame(dependencies: &[&Dependency], rates: &Rates) -> Table {
         by_trouble.then(by_calls).then_with(|| one.dependency.cmp(&other.dependency))
     });
     let header = ["DEPENDENCY", "STATE", "CALLS/S", "FAILED/S", "DUE", "WAITING", "IN FLIGHT", "LIMIT", "TREND", "WHY"];
-    let mut table = Table::new(&header);
+    let mut table = Table::new(&header).folding(1).leading();
     for (of, rate) in sorted.iter().take(MOST_SHOWN) {
         table.row([
             shortened(&of.dependency, NAME_CHARS).into(),
@@ -127,7 +129,7 @@ fn frame(dependencies: &[&Dependency], rates: &Rates) -> Table {
             of.backlog.as_ref().map_or_else(|| "-".into(), Backlog::waiting_text).into(),
             of.concurrency.in_flight.to_string().into(),
             of.concurrency.limit.to_string().into(),
-            rates.trend(&of.dependency).into(),
+            Cell::from(rates.trend(&of.dependency, TREND)).or_short(rates.trend(&of.dependency, SHORT_TREND)),
             if of.state == "ok" { "-".into() } else { shortened(&of.why, WHY_CHARS).into() },
         ]);
     }
@@ -189,12 +191,13 @@ impl Rates {
         self.of.get(name).and_then(|history| history.rates.back()).copied().unwrap_or_default()
     }
 
-    /// The calls per second as bars, relative to the largest.
-    fn trend(&self, name: &str) -> String {
+    /// The latest calls per second as bars, at most this many, relative to the largest.
+    fn trend(&self, name: &str, most: usize) -> String {
         let Some(History { rates, .. }) = self.of.get(name) else { return String::new() };
-        let most = rates.iter().map(|rate| rate.calls).fold(f64::MIN_POSITIVE, f64::max);
-        let bar = |rate: &Rate| BARS[((rate.calls / most * 7.0).round() as usize).min(7)];
-        rates.iter().map(bar).collect()
+        let latest = || rates.iter().skip(rates.len().saturating_sub(most));
+        let largest = latest().map(|rate| rate.calls).fold(f64::MIN_POSITIVE, f64::max);
+        let bar = |rate: &Rate| BARS[((rate.calls / largest * 7.0).round() as usize).min(7)];
+        latest().map(bar).collect()
     }
 }
 
@@ -265,8 +268,9 @@ mod tests {
         }
         let calls: Vec<_> = rates.of["a"].rates.iter().map(|rate| (rate.calls, rate.failures)).collect();
         assert_eq!(calls, [(10.0, 2.0), (0.0, 0.0), (5.0, 0.0)]);
-        assert_eq!(rates.trend("a"), "█▁▅");
-        assert_eq!((rates.trend("b"), rates.latest("b")), (String::new(), Rate::default()));
+        assert_eq!(rates.trend("a", 20), "█▁▅");
+        assert_eq!(rates.trend("a", 2), "▁█");
+        assert_eq!((rates.trend("b", 20), rates.latest("b")), (String::new(), Rate::default()));
     }
 
     #[test]
@@ -279,7 +283,7 @@ mod tests {
             rates.look(&all, start + Duration::from_secs(second));
         }
         let all: Vec<_> = states.iter().map(|(name, state)| listed(name, state, 0, 0).dependency).collect();
-        let text = frame(&all.iter().collect::<Vec<_>>(), &rates).render(false);
+        let text = frame(&all.iter().collect::<Vec<_>>(), &rates).render(false, None);
         let names: String = text.lines().skip(1).filter_map(|line| line.chars().next()).collect();
         assert_eq!(names, "ecfbda", "{text}");
     }

@@ -23,8 +23,12 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// Prints events until there are no more: never, if more are followed and the server can be reached.
 pub(super) async fn follow(args: &Args) -> anyhow::Result<()> {
     let output = args.connection.output();
-    let path = args.path();
     let mut client = args.connection.client()?;
+    let task = match &args.task {
+        Some(given) => Some(client.task_id(given).await?),
+        None => None,
+    };
+    let path = args.path(task.as_deref());
     let mut last_id = None;
     let mut stream = client.events(&path, None).await?;
     loop {

@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Only events of this dependency and of its tasks
     #[arg(long, value_name = "NAME")]
     dependency: Option<String>,
-    /// Only events of this task
+    /// Only events of the task with this id, or with the only id that begins so
     #[arg(long, value_name = "ID")]
     task: Option<String>,
     /// Only events of this kind; may be repeated
@@ -46,14 +46,14 @@ pub(crate) struct Args {
 
 impl Args {
     /// The path of the events, without where to resume.
-    fn path(&self) -> String {
+    fn path(&self, task: Option<&str>) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("follow", if self.follow { "true" } else { "false" });
         query.append_pair("past", if self.new { "false" } else { "true" });
         if let Some(dependency) = &self.dependency {
             query.append_pair("dependency", dependency);
         }
-        if let Some(task) = &self.task {
+        if let Some(task) = task {
             query.append_pair("taskId", task);
         }
         for kind in &self.kind {

@@ -11,7 +11,7 @@ use crate::commands::Connection;
 use crate::commands::listing::print_json;
 use crate::config::parse_duration;
 use crate::exit::Exit;
-use crate::output::{Cell, Output, Table, moment, now_millis};
+use crate::output::{Cell, Output, Table, moment_cell, now_millis};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -87,7 +87,8 @@ fn query(args: &Args) -> Vec<(&'static str, String)> {
 /// Prints a page and says whether it had anything to print.
 fn print(output: Output, page: &Page, header: bool) -> anyhow::Result<bool> {
     let columns = ["OPERATION", "KEY", "STATE", "EPOCH", "CHANGED", "LEASE OR EXPIRY"];
-    let mut table = if header { Table::new(&columns) } else { Table::without_header() };
+    let table = if header { Table::new(&columns) } else { Table::without_header() };
+    let mut table = table.leading();
     let now = now_millis();
     for record in page.read::<Record>()? {
         table.row(row(&record, now));
@@ -105,7 +106,7 @@ fn row(record: &Record, now: u64) -> [Cell; 6] {
         record.key.as_str().into(),
         Cell::coloured(record.state_text(now), colour(&record.state)),
         record.epoch.to_string().into(),
-        moment(record.updated_at, now).into(),
-        last.map_or_else(|| "-".into(), |last| moment(last, now)).into(),
+        moment_cell(record.updated_at, now),
+        last.map_or_else(|| "-".into(), |last| moment_cell(last, now)),
     ]
 }

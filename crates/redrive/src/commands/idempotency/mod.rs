@@ -6,6 +6,7 @@ mod show;
 mod stats;
 
 use clap::Subcommand;
+use redrive_core::counted;
 
 use crate::client::{Record, escape};
 use crate::commands::{Connection, connection};
@@ -96,7 +97,7 @@ fn print(output: Output, record: &Record, etag: &str) -> std::io::Result<()> {
     }
     if let Some(response) = &record.response {
         let stored = response.body_ref.as_ref().map(|stored| format!(", /blobs/{stored}")).unwrap_or_default();
-        table.field("response", format!("{}, {} bytes{stored}", response.status, response.body_bytes));
+        table.field("response", format!("{}, {}{stored}", response.status, counted(response.body_bytes, "byte")));
     }
     table.field("etag", etag);
     output.table(&table)

@@ -52,7 +52,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
         print_json(output, &mut client, &mut pages, "operations").await?;
         return Ok(Exit::Done);
     }
-    let mut table = Table::new(&["OPERATION", "IN PROGRESS", "SUCCEEDED", "FAILED RETRYABLE", "FAILED FINAL"]);
+    let mut table =
+        Table::new(&["OPERATION", "IN PROGRESS", "SUCCEEDED", "FAILED RETRYABLE", "FAILED FINAL"]).leading();
     let mut totals = Totals::default();
     while let Some(page) = pages.next(&mut client).await? {
         let bound = page.number("countedUpTo")?;

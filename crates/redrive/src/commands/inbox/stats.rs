@@ -1,5 +1,6 @@
 //! `redrive inbox stats`.
 
+use redrive_core::counted;
 use serde::Deserialize;
 
 use crate::client::{InboxStats, Pages, bounded_text};
@@ -39,7 +40,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
         print_json(output, &mut client, &mut pages, "inboxes").await?;
         return Ok(Exit::Done);
     }
-    let mut table = Table::new(&["CONSUMER", "SEEN", "IN PROGRESS"]);
+    let mut table = Table::new(&["CONSUMER", "SEEN", "IN PROGRESS"]).leading();
     let mut totals = Totals::default();
     while let Some(page) = pages.next(&mut client).await? {
         let bound = page.number("countedUpTo")?;
@@ -56,6 +57,6 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
         false => output.table(&table)?,
     }
     let Totals { new, duplicates, in_progress } = totals;
-    output.line(format!("answered: {new} new, {duplicates} duplicates, {in_progress} in progress"))?;
+    output.line(format!("answered: {new} new, {}, {in_progress} in progress", counted(duplicates, "duplicate")))?;
     Ok(Exit::Done)
 }

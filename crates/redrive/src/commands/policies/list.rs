@@ -6,7 +6,7 @@ use crate::client::{Pages, Policy};
 use crate::commands::Connection;
 use crate::commands::listing::print_json;
 use crate::exit::Exit;
-use crate::output::{Cell, Table, moment, now_millis};
+use crate::output::{Cell, Table, moment_cell, now_millis};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,7 +27,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
         print_json(output, &mut client, &mut pages, "policies").await?;
         return Ok(Exit::Done);
     }
-    let mut table = Table::new(&["POLICY", "VERSION", "CONTEXT", "ATTEMPTS", "BACKOFF", "JITTER", "SINCE"]);
+    let mut table = Table::new(&["POLICY", "VERSION", "CONTEXT", "ATTEMPTS", "BACKOFF", "JITTER", "SINCE"]).leading();
     let now = now_millis();
     while let Some(page) = pages.next(&mut client).await? {
         page.read()?.iter().for_each(|policy| table.row(row(policy, now)));
@@ -44,16 +44,12 @@ fn row(policy: &Policy, now: u64) -> [Cell; 7] {
     };
     [
         policy.policy_id.as_str().into(),
-        version(policy).into(),
-        field("context").into(),
+        policy.version.unwrap_or_default().to_string().into(),
+        // A preset is its own context.
+        if policy.built_in { Cell::from(field("context")).or_short("-") } else { field("context").into() },
         field("maxAttempts").into(),
         field("backoff").into(),
         field("jitterType").into(),
-        moment(policy.created_at, now).into(),
+        if policy.built_in { "built in".into() } else { moment_cell(policy.created_at, now) },
     ]
-}
-
-fn version(policy: &Policy) -> String {
-    let built_in = if policy.built_in { " (built in)" } else { "" };
-    format!("{}{built_in}", policy.version.unwrap_or_default())
 }

@@ -12,7 +12,7 @@ pub(super) fn print(output: Output, policy: &Policy) -> std::io::Result<()> {
     let rows = timetable::of(policy);
     let most = duration(policy.attempt_timeout);
     output.line("")?;
-    output.line(format!(
+    output.prose(&format!(
         "if every attempt fails immediately (each may take up to {most}; a Retry-After can make any wait longer):"
     ))?;
     let mut table =
@@ -21,8 +21,8 @@ pub(super) fn print(output: Output, policy: &Policy) -> std::io::Result<()> {
     output.table(&table)?;
     let (end, total) = ("a dead letter, with an alert", duration(policy.total_budget));
     match rows.iter().find(|row| row.fits != FitsBudget::Always) {
-        None => output.line(format!("after attempt {}, or after {total}: {end}", policy.max_attempts)),
-        Some(row) => output.line(format!(
+        None => output.prose(&format!("after attempt {}, or after {total}: {end}", policy.max_attempts)),
+        Some(row) => output.prose(&format!(
             "after {total}: {end}; attempt {} {}",
             row.attempt,
             if row.fits == FitsBudget::Never {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::client::{Answer, Task, Upload, is_unreachable};
+use crate::client::{Answer, Task, Upload, is_passing};
 use crate::commands::{Connection, connection, pairs};
 use crate::exit::{Exit, ExitError};
 use crate::follow::{Follow, Wait};
@@ -150,13 +150,16 @@ fn make_key(submission: &mut Submission) -> Option<String> {
     Some(repeat::advice(&key))
 }
 
-/// An error of the submission; if contact was lost, with the key that makes it safe to repeat the command.
+/// An error of the submission; if contact was lost or the server can accept nothing now, with the key that makes it safe to repeat the command.
 fn in_doubt(error: anyhow::Error, key: Option<&str>) -> anyhow::Error {
     match key {
-        Some(key) if is_unreachable(&error) => {
-            let advice = format!("with --key {key} the same command can be repeated: it never makes a second task");
-            ExitError::of(Exit::Unreachable, format!("{error:#}\n{advice}"))
-        }
+        Some(key) if is_passing(&error) => match error.downcast::<ExitError>() {
+            Ok(error) => {
+                let advice = format!("with --key {key} the same command can be repeated: it never makes a second task");
+                anyhow::Error::new(ExitError { message: format!("{}\n{advice}", error.message), ..error })
+            }
+            Err(error) => error,
+        },
         _ => error,
     }
 }

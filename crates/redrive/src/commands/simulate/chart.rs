@@ -8,8 +8,14 @@ use super::figures::{number, rounded};
 use crate::config::duration_text;
 use crate::output::{Cell, Colour, Output, Table, duration, printable};
 
-/// How many columns a chart has at most.
+/// How many columns a chart has at most, and how many even where they do not fit.
 const COLUMNS: usize = 84;
+const FEWEST_COLUMNS: usize = 20;
+/// How long a bar is at most, and what stands beside it.
+const BAR: usize = 60;
+const BESIDE_BAR: usize = 28;
+/// How far a chart is from the left.
+const INDENT: usize = 2;
 /// A column is not narrower where there are this many of them: a burst within a tenth of a second is no rate per
 /// second.
 const SECONDS_WORTH_SHOWING: u128 = 20;
@@ -26,7 +32,8 @@ const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 
 /// The attempts per second of every contender, all on the same scale.
 pub(super) fn attempts(output: Output, comparison: &Comparison) -> std::io::Result<()> {
-    let together = together(comparison.bucket, comparison.stories.first().map_or(0, |story| story.buckets.len()));
+    let most = columns_within(output, COLUMNS, INDENT);
+    let together = together(comparison.bucket, comparison.stories.first().map_or(0, |story| story.buckets.len()), most);
     let column = comparison.bucket.saturating_mul(u32::try_from(together).unwrap_or(u32::MAX));
     let rates: Vec<Vec<f64>> = comparison.stories.iter().map(|story| rates(story, together, column)).collect();
     let highest = rates.iter().flatten().copied().fold(1.0, f64::max);
@@ -44,8 +51,16 @@ pub(super) fn attempts(output: Output, comparison: &Comparison) -> std::io::Resu
     }
     let end = duration(column.saturating_mul(u32::try_from(columns).unwrap_or(u32::MAX)));
     let gap = " ".repeat(columns.saturating_sub(2 + end.len()).max(1));
-    let meaning = if comparison.world.outages.is_empty() { "" } else { "   ━ the dependency is down" };
-    output.line(format!("  {}", output.paint(&format!("0s{gap}{end}{meaning}"), Colour::Faint)))
+    let is_ever_down = !comparison.world.outages.is_empty();
+    let meaning = if is_ever_down { "━ the dependency is down" } else { "" };
+    let fits = output.width.is_none_or(|width| INDENT + columns + 3 + meaning.chars().count() <= width);
+    let text = if fits { format!("0s{gap}{end}   {meaning}") } else { format!("0s{gap}{end}\n  {meaning}") };
+    output.line(format!("  {}", output.paint(text.trim_end(), Colour::Faint)))
+}
+
+/// How many columns fit beside what else is on the line, at most as many as are wanted.
+fn columns_within(output: Output, wanted: usize, beside: usize) -> usize {
+    output.width.map_or(wanted, |width| wanted.min(width.saturating_sub(beside).max(FEWEST_COLUMNS)))
 }
 
 /// What happened after the chart's end.
@@ -58,9 +73,10 @@ fn rest(story: &Story) -> String {
 pub(super) fn bars(output: Output, title: &str, values: &[(&str, f64)]) -> std::io::Result<()> {
     output.line(format!("\n{}", output.paint(title, Colour::Strong)))?;
     let highest = values.iter().map(|(_, value)| *value).fold(1.0, f64::max);
-    let mut table = Table::without_header().indented(2);
+    let longest = columns_within(output, BAR, BESIDE_BAR);
+    let mut table = Table::without_header().indented(INDENT);
     for (name, value) in values {
-        let eighths = (value / highest * 60.0 * 8.0).round() as usize;
+        let eighths = (value / highest * (longest * 8) as f64).round() as usize;
         let bar = "█".repeat(eighths / 8) + ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
         table.row([Cell::from(*name), Cell::from(format!("{bar} {}", number(value.round() as u64)))]);
     }
@@ -68,16 +84,16 @@ pub(super) fn bars(output: Output, title: &str, values: &[(&str, f64)]) -> std::
 }
 
 /// How many buckets make a column, so that there are not too many and each is as wide as people count time.
-fn together(bucket: Duration, buckets: usize) -> usize {
+fn together(bucket: Duration, buckets: usize, most_columns: usize) -> usize {
     let millis = bucket.as_millis().max(1);
     let span = millis * buckets as u128;
     let least = if span >= SECONDS_WORTH_SHOWING * 1_000 { 1_000 } else { 0 };
     let fits = |count: &usize| {
         let width = millis * *count as u128;
-        buckets.div_ceil(*count) <= COLUMNS && width >= least && NICE.contains(&width)
+        buckets.div_ceil(*count) <= most_columns && width >= least && NICE.contains(&width)
     };
     let most = buckets.max(1);
-    (1..=most).find(fits).unwrap_or(buckets.div_ceil(COLUMNS).max(1))
+    (1..=most).find(fits).unwrap_or(buckets.div_ceil(most_columns).max(1))
 }
 
 /// What the columns count. A few attempts within a tenth of a second are no rate per second.
@@ -154,7 +170,7 @@ mod tests {
             (86_400_000, 20, 86_400_000),
             (100, 0, 100),
         ] {
-            let column = together(Duration::from_millis(bucket), buckets) as u64 * bucket;
+            let column = together(Duration::from_millis(bucket), buckets, COLUMNS) as u64 * bucket;
             assert_eq!(column, expected, "{buckets} buckets of {bucket} ms");
         }
     }
@@ -170,7 +186,7 @@ mod tests {
     fn the_axis_shows_when_the_dependency_is_down() {
         let second = Duration::from_secs(1);
         let outage = Outage { from: 2 * second, to: 4 * second, manner: OutageKind::Fail };
-        let plain = Output { coloured: false, live: false };
+        let plain = Output { coloured: false, live: false, width: None };
         assert_eq!(axis(plain, &[outage], second, 6), "──━━──");
         assert_eq!(axis(plain, &[outage], 3 * second, 2), "━━");
         assert_eq!(axis(plain, &[], second, 3), "───");

@@ -6,7 +6,7 @@ use redrive_scenario::{Comparison, Latencies, Peak, Story, World};
 
 use super::contender::labelled;
 use crate::config::duration_text;
-use crate::output::{Cell, Colour, Output, Table, duration, printable};
+use crate::output::{Cell, Colour, Output, Table, duration, printable, wrap};
 
 /// What is compared, in a sentence.
 pub(super) fn headline(comparison: &Comparison) -> String {
@@ -60,41 +60,33 @@ pub(super) fn remarks(output: Output, comparison: &Comparison) -> std::io::Resul
     if !remarks.is_empty() {
         output.line("")?;
     }
-    remarks.iter().try_for_each(|remark| output.line(output.paint(&wrapped(remark), Colour::Faint)))
+    remarks.iter().try_for_each(|remark| output.line(output.paint(&wrapped(output, remark), Colour::Faint)))
 }
 
 /// As many lines as it takes, the further ones indented.
-fn wrapped(text: &str) -> String {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let width = |line: &String| line.chars().count() + 1 + word.chars().count();
-        match lines.last_mut() {
-            Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) if width(line) <= WIDTH => *line = format!("{line} {word}"),
-            _ => lines.push(format!("  {word}")),
-        }
-    }
-    lines.join("\n")
+pub(super) fn wrapped(output: Output, text: &str) -> String {
+    wrap(text, width_of(output) - 2, false).join("\n  ")
+}
+
+/// What the terminal shows of a line, or most terminals do.
+fn width_of(output: Output) -> usize {
+    output.width.unwrap_or(WIDTH).max(NARROWEST)
 }
 
 /// All figures of all contenders, as many of them side by side as fit.
 pub(super) fn print(output: Output, comparison: &Comparison) -> std::io::Result<()> {
     let mut rest = &comparison.stories[..];
     while !rest.is_empty() {
-        let fit = (1..rest.len()).take_while(|count| width(&rest[..=*count]) <= WIDTH).count() + 1;
+        let table = |count: usize| side_by_side(&rest[..count], &comparison.stories);
+        let fit = (2..=rest.len()).take_while(|count| table(*count).width() <= width_of(output)).last().unwrap_or(1);
         output.line("")?;
-        side_by_side(output, &rest[..fit], &comparison.stories)?;
+        output.table(&table(fit))?;
         rest = &rest[fit..];
     }
     Ok(())
 }
 
-/// How wide a table of these is at most.
-fn width(stories: &[Story]) -> usize {
-    stories.iter().map(|story| 2 + story.contender.name.chars().count().max(CELL)).sum::<usize>() + NAME
-}
-
-fn side_by_side(output: Output, stories: &[Story], all: &[Story]) -> std::io::Result<()> {
+fn side_by_side(stories: &[Story], all: &[Story]) -> Table {
     let mut table = Table::without_header();
     let names = stories.iter().map(|story| Cell::coloured(story.contender.name.as_str(), Colour::Strong));
     table.row([Cell::from("")].into_iter().chain(names));
@@ -105,15 +97,13 @@ fn side_by_side(output: Output, stories: &[Story], all: &[Story]) -> std::io::Re
             table.row([Cell::coloured(name, Colour::Faint)].into_iter().chain(cells));
         }
     }
-    output.table(&table)
+    table
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// What people's terminals show of a line.
+/// What most terminals show of a line, and the least that a line is written for.
 const WIDTH: usize = 100;
-/// The widest name of a figure, and the widest figure.
-const NAME: usize = 29;
-const CELL: usize = 14;
+const NARROWEST: usize = 40;
 
 /// One figure of a story; a figure that no story has is left out.
 type Figure = fn(&Story) -> Option<Cell>;
@@ -194,10 +184,13 @@ mod tests {
 
     #[test]
     fn a_long_remark_is_wrapped_between_words() {
-        let lines = wrapped("word ".repeat(45).trim_end());
-        let widths: Vec<_> = lines.lines().map(|line| line.chars().count()).collect();
-        assert_eq!(widths, [99, 96, 31]);
-        assert_eq!(wrapped("short"), "short");
+        let output = |width| Output { coloured: false, live: false, width };
+        for (width, expected) in [(None, [94, 96, 36]), (Some(120), [114, 111, 0])] {
+            let lines = wrapped(output(width), "word ".repeat(45).trim_end());
+            let widths: Vec<_> = lines.lines().map(|line| line.chars().count()).chain([0]).take(3).collect();
+            assert_eq!(widths, expected);
+        }
+        assert_eq!(wrapped(output(None), "short"), "short");
     }
 
     #[test]

@@ -56,8 +56,9 @@ fn check(args: &Args) -> anyhow::Result<()> {
 
 fn print(output: Output, settings: &Settings, points: &[Point]) -> std::io::Result<()> {
     let Settings { runs, seed, .. } = settings;
-    output
-        .line(format!("clients that read and then write one row; means of {runs} runs ± one deviation; seed {seed}"))?;
+    output.prose(&format!(
+        "clients that read and then write one row; means of {runs} runs ± one deviation; seed {seed}"
+    ))?;
     for (title, measure) in [("calls until all are done", CALLS), ("milliseconds until all are done", MILLIS)] {
         output.line(format!("\n{}", output.paint(title, Colour::Strong)))?;
         output.table(&table(settings, points, measure))?;

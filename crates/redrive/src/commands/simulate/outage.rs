@@ -22,13 +22,13 @@ pub(super) fn run(args: &Args, target: Option<&Target>) -> anyhow::Result<()> {
     }
     let comparison = compare(args)?;
     let print = |output: Output| {
-        output.line(figures::headline(&comparison))?;
+        output.prose(&figures::headline(&comparison))?;
         figures::labels(output, &contender::texts(args))?;
         figures::print(output, &comparison)?;
         figures::remarks(output, &comparison)?;
         chart::attempts(output, &comparison)?;
         if args.contenders.is_empty() {
-            output.line(format!("\n{}", output.paint(HINT, Colour::Faint)))
+            output.line(format!("\n{}", output.paint(&figures::wrapped(output, HINT), Colour::Faint)))
         } else {
             Ok(())
         }

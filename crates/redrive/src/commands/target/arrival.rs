@@ -2,6 +2,7 @@
 
 use hyper::header::HeaderMap;
 use hyper::http::request::Parts;
+use redrive_core::counted;
 
 use crate::follow::status_text;
 use crate::output::printable;
@@ -34,7 +35,7 @@ impl Arrival<'_> {
             printable(uri.path()),
             named("key", "idempotency-key").unwrap_or_default(),
             named("attempt", "redrive-attempt").unwrap_or_default(),
-            if self.size == 1 { "1 byte".into() } else { format!("{} bytes", self.size) },
+            counted(self.size, "byte"),
             status_text(status),
         );
         let names: Vec<_> = headers.keys().map(|name| printable(name.as_str())).collect();

@@ -6,7 +6,7 @@ use super::TaskArgs;
 use crate::client::{Attempt, Pages};
 use crate::commands::listing::print_json;
 use crate::exit::Exit;
-use crate::output::{Cell, Colour, Table, duration, now_millis, precise_moment};
+use crate::output::{Cell, Colour, Table, duration, now_millis, precise_moment, timestamp};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,8 +25,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(Args { task }: Args) -> anyhow::Result<Exit> {
-    let (mut client, output) = (task.connection.client()?, task.connection.output());
-    let mut pages = Pages::new(format!("{}/attempts", task.path()), Vec::new(), "attempts", usize::MAX);
+    let ((mut client, path), output) = (task.find().await?, task.connection.output());
+    let mut pages = Pages::new(format!("{path}/attempts"), Vec::new(), "attempts", usize::MAX);
     if task.connection.json {
         print_json(output, &mut client, &mut pages, "attempts").await?;
         return Ok(Exit::Done);
@@ -46,7 +46,7 @@ fn table(attempts: &[Attempt]) -> Table {
     if has_total {
         columns.insert(1, "IN ALL");
     }
-    let mut table = Table::new(&columns);
+    let mut table = Table::new(&columns).folding(1);
     for attempt in attempts {
         let mut cells = Vec::from(row(attempt));
         if has_total {
@@ -76,7 +76,7 @@ fn row(attempt: &Attempt) -> [Cell; 7] {
         attempt.response_status.map_or_else(|| "-".into(), |status| status.to_string()).into(),
         span(attempt.duration_ms).into(),
         span(attempt.backoff_ms).into(),
-        precise_moment(attempt.started_at, now_millis()).into(),
+        Cell::from(precise_moment(attempt.started_at, now_millis())).or_short(timestamp(attempt.started_at)),
         error.into(),
     ]
 }

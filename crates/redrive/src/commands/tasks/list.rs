@@ -12,7 +12,7 @@ use crate::commands::listing::print_json;
 use crate::commands::{Connection, pairs};
 use crate::config::parse_duration;
 use crate::exit::Exit;
-use crate::output::{Cell, Output, Table, moment, now_millis, status_colour};
+use crate::output::{Cell, Output, Table, moment_cell, now_millis, status_colour};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -100,8 +100,9 @@ fn query(args: &Args) -> Vec<(&'static str, String)> {
 
 /// Prints a page and says whether it had anything to print.
 fn print(output: Output, page: &Page, header: bool) -> anyhow::Result<bool> {
-    let columns = ["TASK", "STATUS", "ATTEMPTS", "DEPENDENCY", "ACCEPTED", "NEXT OR END"];
-    let mut table = if header { Table::new(&columns) } else { Table::without_header() };
+    let columns = ["TASK", "STATUS", "ATTEMPTS", "ACCEPTED", "NEXT OR END", "REQUEST", "WHY"];
+    let table = if header { Table::new(&columns) } else { Table::without_header() };
+    let mut table = table.folding(2).leading();
     let now = now_millis();
     for task in page.read::<Task>()? {
         table.row(row(&task, now));
@@ -112,20 +113,21 @@ fn print(output: Output, page: &Page, header: bool) -> anyhow::Result<bool> {
     Ok(!table.is_empty())
 }
 
-fn row(task: &Task, now: u64) -> [Cell; 6] {
+fn row(task: &Task, now: u64) -> [Cell; 7] {
     let last = match (task.status.as_str(), task.next_attempt_at, task.ended_at) {
         ("PENDING", Some(due), _) if due <= now => "due".into(),
-        ("PENDING", Some(due), _) => moment(due, now),
-        (_, _, Some(ended)) => moment(ended, now),
+        ("PENDING", Some(due), _) => moment_cell(due, now),
+        (_, _, Some(ended)) => moment_cell(ended, now),
         _ => "in progress".into(),
     };
     [
         task.task_id.as_str().into(),
-        Cell::coloured(task.status_text(), status_colour(&task.status)),
+        Cell::coloured(&task.status, status_colour(&task.status)),
         format!("{}/{}", task.attempts_in_run(), task.max_attempts).into(),
-        task.dependency.as_str().into(),
-        moment(task.created_at, now).into(),
-        last.into(),
+        moment_cell(task.created_at, now),
+        last,
+        task.request_text().into(),
+        task.why_text().into(),
     ]
 }
 

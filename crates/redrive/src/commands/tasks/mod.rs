@@ -10,7 +10,7 @@ mod watch;
 
 use clap::Subcommand;
 
-use crate::client::{Task, escape};
+use crate::client::{Client, Task, escape};
 use crate::commands::{Connection, connection};
 use crate::exit::Exit;
 
@@ -56,7 +56,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Exit> {
 /// The arguments of a command for one task.
 #[derive(Debug, clap::Args)]
 struct TaskArgs {
-    /// The task's id
+    /// The task's id, or the beginning of it that no other task has
     #[arg(value_name = "ID")]
     id: String,
     #[command(flatten)]
@@ -64,8 +64,11 @@ struct TaskArgs {
 }
 
 impl TaskArgs {
-    fn path(&self) -> String {
-        format!("/retry-tasks/{}", escape(&self.id))
+    /// A client, and the task's path.
+    async fn find(&self) -> anyhow::Result<(Client, String)> {
+        let mut client = self.connection.client()?;
+        let id = client.task_id(&self.id).await?;
+        Ok((client, format!("/retry-tasks/{}", escape(&id))))
     }
 
     /// Where the task stands, in a few words.

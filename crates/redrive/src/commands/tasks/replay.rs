@@ -20,7 +20,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(Args { task }: Args) -> anyhow::Result<Exit> {
-    let answer = task.connection.client()?.post(&format!("{}/replay", task.path()), Vec::new()).await?;
+    let (mut client, path) = task.find().await?;
+    let answer = client.post(&format!("{path}/replay"), Vec::new()).await?;
     if task.connection.json {
         task.connection.output().json(&answer.body)?;
     } else {

@@ -18,7 +18,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(Args { task }: Args) -> anyhow::Result<Exit> {
-    let answer = task.connection.client()?.post(&format!("{}/retry-now", task.path()), Vec::new()).await?;
+    let (mut client, path) = task.find().await?;
+    let answer = client.post(&format!("{path}/retry-now"), Vec::new()).await?;
     if task.connection.json {
         task.connection.output().json(&answer.body)?;
     } else {

@@ -1,5 +1,6 @@
 //! `redrive tasks show`.
 
+use redrive_core::counted;
 use serde_json::{Map, Value};
 
 use super::TaskArgs;
@@ -21,7 +22,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(Args { task }: Args) -> anyhow::Result<Exit> {
-    let answer = task.connection.client()?.get(&task.path()).await?;
+    let (mut client, path) = task.find().await?;
+    let answer = client.get(&path).await?;
     let output = task.connection.output();
     if task.connection.json {
         output.json(&answer.body)?;
@@ -45,7 +47,7 @@ fn print(output: Output, task: &Task) -> std::io::Result<()> {
         table.field("waits for", what);
     }
     if let Some(error) = &task.last_error {
-        table.field("last error", format!("{}: {}", error.kind, error.message));
+        table.field("last error", error.text());
     }
     table.field("accepted", moment(task.created_at, now));
     match task.ended_at {
@@ -87,7 +89,8 @@ fn waiting(task: &Task, now: u64) -> Option<String> {
 
 /// How much it is, and where it is if it is not a part of the task: `GET /blobs/{bodyRef}` shows it.
 fn body(bytes: u64, stored: Option<&str>) -> String {
-    stored.map_or_else(|| format!("{bytes} bytes"), |stored| format!("{bytes} bytes, /blobs/{stored}"))
+    let bytes = counted(bytes, "byte");
+    stored.map_or_else(|| bytes.clone(), |stored| format!("{bytes}, /blobs/{stored}"))
 }
 
 /// `2 of 6`, and of a task that was replayed `2 of 6 in run 2, 8 in all`

@@ -22,5 +22,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(Args { task, timeout }: Args) -> anyhow::Result<Exit> {
     let follow = Follow::new(&task.connection, timeout.unwrap_or(Wait::UntilEnded))?;
-    follow.watch(&mut task.connection.client()?, &task.id).await
+    let mut client = task.connection.client()?;
+    let id = client.task_id(&task.id).await?;
+    follow.watch(&mut client, &id).await
 }

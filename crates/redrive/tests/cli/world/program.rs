@@ -19,7 +19,7 @@ pub(crate) fn redrive(directory: &Path, words: &[&str]) -> Command {
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_ours(name)) {
         command.env_remove(name);
     }
-    command.args(words).current_dir(directory).env("NO_COLOR", "1");
+    command.args(words).current_dir(directory).env("NO_COLOR", "1").env_remove("COLUMNS");
     command
 }
 

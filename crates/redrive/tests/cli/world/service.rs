@@ -75,7 +75,6 @@ impl Service {
         Service { program, url, directory: directory.to_owned(), _temporary: None }
     }
 
-    /// The address without the scheme.
     /// What `/readyz` says, head and body.
     pub(crate) fn ready(&self) -> String {
         let mut asking = std::net::TcpStream::connect(self.authority()).unwrap();
@@ -84,6 +83,22 @@ impl Service {
         std::io::read_to_string(&mut asking).unwrap()
     }
 
+    /// Posts a document to the API, and says the answer, head and body.
+    pub(crate) fn post(&self, path: &str, document: &str) -> String {
+        let (host, length) = (self.authority(), document.len());
+        let mut asking = std::net::TcpStream::connect(host).unwrap();
+        let head = format!("POST {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {length}");
+        let request = format!("{head}\r\ncontent-type: application/json\r\n\r\n{document}");
+        std::io::Write::write_all(&mut asking, request.as_bytes()).unwrap();
+        std::io::read_to_string(&mut asking).unwrap()
+    }
+
+    /// Where it was started.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The address without the scheme.
     pub(crate) fn authority(&self) -> &str {
         self.url.strip_prefix("http://").unwrap()
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use redrive_core::counted;
 use redrive_store_postgres::connect::Address;
 
 use super::Args;
@@ -115,8 +116,7 @@ impl Relay {
     /// What was done, in a line.
     pub(super) fn summary(&self) -> String {
         let ended = self.stop.signal().map_or_else(String::new, |signal| format!("{signal}: ended; "));
-        let rows = |count: u64| if count == 1 { "1 row".to_owned() } else { format!("{count} rows") };
-        format!("{ended}moved {}, refused {}", rows(self.moved), rows(self.refused))
+        format!("{ended}moved {}, refused {}", counted(self.moved, "row"), counted(self.refused, "row"))
     }
 
     /// One session with the source, to its end.
