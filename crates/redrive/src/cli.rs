@@ -6,7 +6,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::arguments::with_durations_joined;
 use crate::commands::{
     alerts, completions, config, dependencies, doctor, events, idempotency, inbox, lint, man_pages, migrate, nodes,
-    outbox, policies, report, send, serve, simulate, target, tasks,
+    outbox, policies, report, send, serve, servers, simulate, target, tasks,
 };
 use crate::exit::{self, EXIT_CODES, Exit, LINT_EXIT_CODES, SIMULATE_EXIT_CODES};
 
@@ -61,6 +61,8 @@ enum Command {
     Alerts(alerts::Command),
     /// Show what happens on a node, and follow it live
     Events(events::Args),
+    /// List the servers that have names
+    Servers(servers::Args),
     /// List the nodes of the service
     Nodes(nodes::Args),
     /// Check whether a service is ready and report problems
@@ -132,6 +134,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Report(args) => report::run(args),
         Command::Alerts(command) => alerts::run(command),
         Command::Events(args) => events::run(args),
+        Command::Servers(args) => servers::run(&args),
         Command::Nodes(args) => nodes::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Target(args) => target::run(&args),

@@ -7,6 +7,7 @@
 //! | `commands` | one file per command |
 //! | `config` | the settings of the service, and where each value came from |
 //! | `serve` | starts and stops store, engine, transport and server |
+//! | `servers` | the servers that have names |
 //! | `client` | calls a server's API |
 //! | `follow` | waits for a task and shows its attempts as they happen |
 //! | `output` | tables, colours, moments |
@@ -27,3 +28,4 @@ mod follow;
 pub mod host;
 mod output;
 mod serve;
+mod servers;

@@ -43,12 +43,26 @@ impl FromStr for Address {
     }
 }
 
+impl Address {
+    /// The same address, with a user and a password for every request.
+    pub fn with_user(self, user: &str, password: &str) -> Result<Self, String> {
+        if user.contains(':') {
+            return Err("a user must have no ':'".to_owned());
+        }
+        Ok(Address { authorization: Some(header(format!("{user}:{password}").as_bytes())?), ..self })
+    }
+}
+
 /// The value of `Authorization` for `USER:PASSWORD`, which are percent-encoded in a URL.
 fn basic(user: &str) -> Result<HeaderValue, String> {
     let mut decoded: Vec<u8> = percent_decode_str(user).collect();
     if !user.contains(':') {
         decoded.push(b':');
     }
+    header(&decoded)
+}
+
+fn header(decoded: &[u8]) -> Result<HeaderValue, String> {
     let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(decoded)))
         .map_err(|_| "has a user that cannot be sent".to_owned())?;
     value.set_sensitive(true);

@@ -7,11 +7,9 @@ use std::path::PathBuf;
 use anyhow::Context;
 
 use crate::cli;
-use crate::client::{Address, Client};
+use crate::client::Client;
 use crate::output::Output;
-
-/// The server if none is named.
-const DEFAULT_SERVER: &str = "http://127.0.0.1:8620";
+use crate::servers::{self, ChosenServer, SERVER_VARIABLE, ServerChoice};
 
 /// The variable with files of certificate authorities; `redrive serve` reads it too.
 const EXTRA_CA: &str = "REDRIVE_TRANSPORT_EXTRA_CA";
@@ -19,9 +17,10 @@ const EXTRA_CA: &str = "REDRIVE_TRANSPORT_EXTRA_CA";
 /// Which server to talk to, and which certificates to trust.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Server {
-    /// The server to talk to, http:// or https://; a user and a password in it are sent to it
-    #[arg(long = "server", value_name = "URL", env = "REDRIVE_SERVER", default_value = DEFAULT_SERVER, value_parser = parse_server)]
-    pub(crate) address: Address,
+    /// The server to talk to: its URL, http:// or https://, or its name in the file that `redrive servers` lists. A user
+    /// and a password in the URL are sent to it [default: the default of that file, or http://127.0.0.1:8620]
+    #[arg(long = "server", value_name = "URL|NAME", env = SERVER_VARIABLE, hide_env_values = true)]
+    server: Option<ServerChoice>,
     /// A PEM file of certificate authorities to trust besides the system's; may be repeated (in the variable:
     /// separated by ':')
     #[arg(long, value_name = "FILE", env = EXTRA_CA, value_delimiter = ':', value_parser = parse_file)]
@@ -30,7 +29,13 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
-        Client::new(self.address.clone(), &self.trusted_files())
+        let ChosenServer { server, .. } = self.chosen()?;
+        Client::new(server.address, &[self.trusted_files(), server.extra_ca].concat())
+    }
+
+    /// The server, as the command line, the variable or the user's file says.
+    pub(crate) fn chosen(&self) -> anyhow::Result<ChosenServer> {
+        servers::resolve(self.server.as_ref())
     }
 
     /// The files that are named; an empty variable names none.
@@ -49,11 +54,6 @@ pub(crate) struct Connection {
     pub(crate) json: bool,
 }
 
-/// An empty variable counts as not set.
-fn parse_server(text: &str) -> Result<Address, String> {
-    if text.is_empty() { DEFAULT_SERVER } else { text }.parse()
-}
-
 fn parse_file(text: &str) -> Result<PathBuf, Infallible> {
     Ok(PathBuf::from(text))
 }
@@ -70,9 +70,8 @@ impl Connection {
     /// A command line for the reader to copy, for the same server as this one.
     pub(crate) fn hint(&self, command: &str) -> String {
         let mut line = format!("{} {command}", cli::program());
-        let address = self.server.address.to_string();
-        if address != DEFAULT_SERVER {
-            line += &format!(" --server {address}");
+        if let Some(server) = self.server.chosen().ok().and_then(|chosen| chosen.flag) {
+            line += &format!(" --server {server}");
         }
         if std::env::var_os(EXTRA_CA).is_none() {
             self.server.trusted_files().iter().for_each(|file| line += &format!(" --extra-ca {}", file.display()));

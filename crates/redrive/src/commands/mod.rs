@@ -21,6 +21,7 @@ pub(crate) mod policies;
 pub(crate) mod report;
 pub(crate) mod send;
 pub(crate) mod serve;
+pub(crate) mod servers;
 pub(crate) mod simulate;
 mod sources;
 pub(crate) mod target;

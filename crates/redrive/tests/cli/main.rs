@@ -28,6 +28,7 @@ mod policies;
 mod record_kills;
 mod report;
 mod send;
+mod servers;
 mod shutdown;
 mod simulate;
 mod start;

@@ -20,6 +20,8 @@ pub(crate) fn redrive(directory: &Path, words: &[&str]) -> Command {
         command.env_remove(name);
     }
     command.args(words).current_dir(directory).env("NO_COLOR", "1").env_remove("COLUMNS");
+    // The user's own file of servers has no part in a test.
+    command.env("XDG_CONFIG_HOME", directory);
     command
 }
 

@@ -103,7 +103,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
         let output = Output::standard();
         let stop = Stop::install()?;
         if !once {
-            output.line(format!("relaying {} of {from_shown} to {}", args.table, args.server.address))?;
+            output.line(format!(
+                "relaying {} of {from_shown} to {}",
+                args.table,
+                args.server.chosen()?.server.address
+            ))?;
         }
         let mut relay = Relay::new(from, args, stop)?;
         let ended = relay.run().await;

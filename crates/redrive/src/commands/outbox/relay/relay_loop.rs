@@ -164,7 +164,7 @@ impl Relay {
                 return Ok(false);
             }
         }
-        tracing::info!(table, server = %self.args.server.address, "relaying");
+        tracing::info!(table, server = %self.redrive.address(), "relaying");
         Ok(true)
     }
 
@@ -273,7 +273,7 @@ impl Relay {
         }
         let pause = self.redrive_pauses.next(later.retry_after);
         tracing::warn!(
-            server = %self.args.server.address,
+            server = %self.redrive.address(),
             reason = later.reason,
             backoff_ms = pause.as_millis(),
             "Redrive does not accept rows; retrying"

@@ -75,7 +75,12 @@ struct One {
 
 impl RedriveServer {
     pub(super) fn new(server: &Server) -> anyhow::Result<Self> {
-        Ok(RedriveServer { client: server.client()?, server: server.address.clone() })
+        Ok(RedriveServer { client: server.client()?, server: server.chosen()?.server.address })
+    }
+
+    /// The server's address.
+    pub(super) fn address(&self) -> &Address {
+        &self.server
     }
 
     /// Submits these submissions in their order. Doing that again is safe: each has a key.
