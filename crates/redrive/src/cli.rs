@@ -56,7 +56,7 @@ enum Command {
     Simulate(Box<simulate::Args>),
     /// Report the health of deliveries in the last hour
     Report(report::Args),
-    /// Show what fires, silence it, and test who is told
+    /// List and silence alerts, and test the sinks that are told of them
     #[command(subcommand)]
     Alerts(alerts::Command),
     /// Show what happens on a node, and follow it live
@@ -84,7 +84,7 @@ enum Command {
 
 /// The command line as clap knows it, with the exit codes at the end of every help.
 pub fn command() -> clap::Command {
-    with_exit_codes(Cli::command())
+    with_exit_codes(Cli::command().mut_subcommand("migrate", migrate::with_short_help))
 }
 
 fn with_exit_codes(command: clap::Command) -> clap::Command {

@@ -14,16 +14,19 @@ use crate::servers::{self, ChosenServer, SERVER_VARIABLE, ServerChoice};
 /// The variable with files of certificate authorities; `redrive serve` reads it too.
 const EXTRA_CA: &str = "REDRIVE_TRANSPORT_EXTRA_CA";
 
+/// The heading of these flags in a help: after those of the command itself.
+const CONNECTION: &str = "Connection";
+
 /// Which server to talk to, and which certificates to trust.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Server {
-    /// The server to talk to: its URL, http:// or https://, or its name in the file that `redrive servers` lists. A user
-    /// and a password in the URL are sent to it [default: the default of that file, or http://127.0.0.1:8620]
-    #[arg(long = "server", value_name = "URL|NAME", env = SERVER_VARIABLE, hide_env_values = true)]
+    /// The server: a URL, or a name that `redrive servers` lists [default: the default of that list, or
+    /// http://127.0.0.1:8620]
+    #[arg(long = "server", help_heading = CONNECTION, value_name = "URL|NAME", env = SERVER_VARIABLE, hide_env_values = true)]
     server: Option<ServerChoice>,
     /// A PEM file of certificate authorities to trust besides the system's; may be repeated (in the variable:
     /// separated by ':')
-    #[arg(long, value_name = "FILE", env = EXTRA_CA, value_delimiter = ':', value_parser = parse_file)]
+    #[arg(long, help_heading = CONNECTION, hide_env_values = true, value_name = "FILE", env = EXTRA_CA, value_delimiter = ':', value_parser = parse_file)]
     pub(crate) extra_ca: Vec<PathBuf>,
 }
 

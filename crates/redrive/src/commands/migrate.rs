@@ -14,7 +14,19 @@ Examples:
   REDRIVE_STORE=postgres://redrive@localhost/redrive redrive migrate
 
 `redrive serve` does the same when it starts, unless it runs with --postgres-migrate false.
-Several can run at once: the first one migrates, the others wait.";
+Several can run at once: the first one migrates, the others wait. All other settings of
+`redrive serve` are accepted, too, and have no effect.";
+
+/// The settings that the help shows. All others are accepted, so that the flags of `redrive serve` can be given as they are.
+const SHOWN: [&str; 5] = ["help", "config", "store", "postgres-pooler", "extra-ca"];
+
+/// This command with a help that shows only the settings that it needs.
+pub(crate) fn with_short_help(command: clap::Command) -> clap::Command {
+    command.mut_args(|argument| {
+        let is_shown = SHOWN.contains(&argument.get_id().as_str());
+        argument.hide(!is_shown)
+    })
+}
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -12,8 +12,8 @@ Examples:
   redrive report --limit 100
   redrive report --json
 
-The figures are about the tasks that this node has ended in the last hour. Rates of fewer than 20
-tasks are silent. A task is late if it is retried 24 hours after it was accepted.
+The figures are about the tasks that this node has ended in the last hour. A rate of fewer than
+20 tasks is not judged: silent. A task is late if it is retried 24 hours after it was accepted.
 The exit code is 1 if something is red.";
 
 #[derive(Debug, clap::Args)]

@@ -10,6 +10,9 @@ use super::{Config, Origin, SETTINGS};
 
 const CONFIG: &str = "config";
 
+/// The heading of the settings in a help; those of a section of the file have its name as well.
+const HEADING: &str = "Settings";
+
 /// The flags that were given.
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
@@ -32,7 +35,9 @@ impl Args for Flags {
             .value_name("FILE")
             .value_parser(value_parser!(PathBuf))
             .help("The configuration file [default: none] [env: REDRIVE_CONFIG]");
-        SETTINGS.iter().fold(command.next_help_heading("Settings").arg(config), |command, setting| {
+        SETTINGS.iter().fold(command.next_help_heading(HEADING).arg(config), |command, setting| {
+            let heading =
+                setting.place().0.map_or_else(|| HEADING.to_owned(), |section| format!("{HEADING} in [{section}]"));
             let (meaning, default) = (capitalised(setting.meaning), setting.readable(&defaults));
             let help = format!("{meaning} [default: {default}] [env: {}]", setting.variable);
             let action = if setting.repeats { ArgAction::Append } else { ArgAction::Set };
@@ -42,6 +47,7 @@ impl Args for Flags {
                     .value_name(setting.value_name)
                     .action(action)
                     .allow_hyphen_values(true)
+                    .help_heading(heading)
                     .help(help),
             )
         })

@@ -8,8 +8,7 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::operation_error::OperationError;
 
-/// Closes the circuit breaker of a dependency. A breaker that was opened by hand is closed on all nodes, one that opened
-/// by itself, on all nodes.
+/// Closes the circuit breaker of a dependency on all nodes, whether it was opened by hand or opened by itself.
 pub async fn close_breaker(app: &App, caller: &Caller, dependency: Dependency) -> Result<LaneReport, OperationError> {
     let lane = lane(caller, dependency);
     app.engine.change_controls(lane.clone(), |controls| controls.open = None).await?;

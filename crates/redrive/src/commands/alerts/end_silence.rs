@@ -10,7 +10,7 @@ const EXAMPLES: &str = "\
 Examples:
   redrive alerts end-silence 6f1c3c1e-6c2a-4d55-9d0e-1f0a4c6d2b11
 
-`redrive alerts list` shows the ids. Sinks are told of what it kept from them and still fires.";
+`redrive alerts list` shows the ids. Sinks are then told of silenced alerts that still fire.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -7,9 +7,8 @@ const EXAMPLES: &str = "\
 Examples:
   redrive dependencies close https://api.example.com
 
-The dependency gets few calls at first, and more as they succeed. If it fails on, the circuit
-breaker opens again. A breaker that opened by itself is closed on the node that you ask; one that
-was opened by hand is closed on all nodes.";
+It is closed on all nodes. The dependency gets few calls at first, and more as they succeed. If it
+keeps failing, the circuit breaker opens again.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -24,8 +24,8 @@ Examples:
   redrive dependencies pause https://api.example.com --reason maintenance
 
 A dependency has the name that a task was sent with (`redrive send --dependency`), or else the
-origin of the target: https://api.example.com. Each node has its own circuit breaker, retry
-budget and adaptive limit; what you set here applies to all nodes.";
+origin of the target: https://api.example.com. Nodes over one PostgreSQL share its retry budget
+and circuit breaker; its adaptive limit is per node. What you set here applies to all nodes.";
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]

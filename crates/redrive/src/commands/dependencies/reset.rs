@@ -7,8 +7,9 @@ const EXAMPLES: &str = "\
 Examples:
   redrive dependencies reset https://api.example.com
 
-The retry budget, the circuit breaker and the adaptive limit begin again on the node that you ask,
-as if the dependency had never been called. A pause and limits that you have set stay.";
+The retry budget and the circuit breaker begin again on all nodes, the adaptive limit on the node
+that you ask, as if the dependency had never been called. A pause and limits that you have set
+stay.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -18,17 +18,17 @@ Examples:
   redrive events --json                             # a JSON object a line
 
 Events are those of the node that you ask, the last 10,000 unless it was started with another
---events. What is missing, after a restart or because there were too many, is said.
+--events. A gap is reported: after a restart, or because there were too many events.
 Kinds: accepted, attempt, retry-scheduled, ended, dead-letter, lease-taken-over, breaker-opened,
 breaker-closed, dependency-gone, paused, alert. Ctrl-C ends --follow.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Go on with events as they happen, also across restarts of the server
+    /// Continue with events as they happen, also across restarts of the server
     #[arg(long, short)]
     follow: bool,
-    /// Leave out what has happened before
+    /// Leave out events that have happened before
     #[arg(long, requires = "follow")]
     new: bool,
     /// Only events of this dependency and of its tasks

@@ -20,7 +20,7 @@ Examples:
   redrive idempotency list --operation create-payment --all --json
 
 STATE is one of:
-  IN_PROGRESS       an execution owns it; (lease over): the next caller takes over
+  IN_PROGRESS       an execution owns it; with (lease over), the next caller takes over
   SUCCEEDED         the operation took place; duplicates get its result
   FAILED_RETRYABLE  the execution failed; the next caller executes again
   FAILED_FINAL      the operation failed for good; duplicates get the failure";

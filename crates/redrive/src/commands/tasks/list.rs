@@ -21,7 +21,7 @@ Examples:
   redrive tasks list --dependency billing --label team=pay --limit 10
   redrive tasks list --policy webhooks --all --json
 
-The reason why a task ended follows its status:
+WHY is the reason of the status and what went wrong last. The reasons:
   FAILED     not-retryable, body-lost, policy-lost
   EXHAUSTED  attempts, dns-attempts, deadline, retry-after, budget, outcome-unknown";
 

@@ -18,7 +18,7 @@ const EXAMPLES: &str = "\
 Examples:
   redrive tasks list --since 1h
   redrive tasks show 0199c2a5-7c1e-7f3a-8a44-6f0d2b1c9e55
-  redrive tasks watch 0199c2a5-7c1e-7f3a-8a44-6f0d2b1c9e55";
+  redrive tasks watch 0199c2a5-7c1e   # as much of the id as no other task has";
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]

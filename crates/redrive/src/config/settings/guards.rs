@@ -36,7 +36,7 @@ pub(super) const BUDGET_PERCENT: Setting = Setting {
     variable: "REDRIVE_GUARDS_BUDGET_PERCENT",
     flag: "budget-percent",
     value_name: "N",
-    meaning: "how many retries the budget allows besides, in percent of the first attempts of 30 s",
+    meaning: "how many more retries the budget allows, in percent of the first attempts of 30 s",
     repeats: false,
     read: |config, given| given.number(0..=100).map(|percent| config.guards.budget.percent = percent),
     show: |config| number(config.guards.budget.percent),

@@ -17,8 +17,8 @@ pub(crate) static ROUTE: Route = Route {
     id: "closeBreaker",
     group: Group::Dependencies,
     summary: "Close the circuit breaker of a dependency",
-    description: "Closes the circuit breaker of a dependency: one that was opened by hand on all nodes, one that opened by itself on this \
-        node. The dependency then gets few calls at first, and more as they succeed. If it fails on, the breaker opens again.",
+    description: "Closes the circuit breaker of a dependency on all nodes, whether it was opened by hand or opened by itself. The \
+        dependency then gets few calls at first, and more as they succeed. If it keeps failing, the breaker opens again.",
     effect: Effect::Writes,
     access: Access::Operate,
     parameters: &[DEPENDENCY],
