@@ -11,7 +11,10 @@
   };
   const found = [];
   for (const node of document.body.querySelectorAll('*')) {
-    const { right, width, height } = node.getBoundingClientRect();
+    const { left, right: end, width, height } = node.getBoundingClientRect();
+    // What a box holds may reach further than the box.
+    const isOpen = node instanceof HTMLElement && getComputedStyle(node).overflowX === 'visible';
+    const right = isOpen && node.children.length === 0 ? Math.max(end, left + node.scrollWidth) : end;
     if (right <= edge || width < 2 || height < 2 || isCutOff(node)) continue;
     found.push(`${node.tagName.toLowerCase()}.${node.getAttribute('class') ?? ''} to ${right}: ${node.textContent.trim().slice(0, 60)}`);
   }
