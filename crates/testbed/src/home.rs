@@ -17,7 +17,8 @@ use tempfile::TempDir;
 use crate::program::Account;
 
 /// Each input line is the current process id, or empty. The end of input means that the parent process has ended. A
-/// server that does not end within 10 s of its signal is killed. A PostgreSQL server that was killed leaves a segment
+/// server that does not end within 10 s of its signal is killed, and so is what is left of its process group: ChromeDriver
+/// leaves Chromium there, which may write a last file while the directory is removed. A PostgreSQL server that was killed leaves a segment
 /// of shared memory behind, whose number is the last word of the seventh line of its lock file.
 const WATCHDOG: &str = r#"
 while read -r line; do pid=$line; done
@@ -26,10 +27,10 @@ if [ -n "$pid" ]; then
     kill -s "$1" "$pid"
     tries=100
     while [ "$tries" -gt 0 ] && grep -q "^State:.[^ZX]" "/proc/$pid/status"; do sleep 0.1; tries=$((tries - 1)); done
-    kill -KILL "$pid"
+    kill -KILL "$pid" "-$pid"
 fi
 if segment=$(sed -n 7p "$2/data/postmaster.pid"); then ipcrm -m "${segment##* }"; fi
-rm -rf "$2"
+rm -rf "$2" || { sleep 0.1; rm -rf "$2"; }
 "#;
 
 /// The prefix of the directories' names.

@@ -1,5 +1,5 @@
-//! Real servers for tests: PostgreSQL, Redis (single, cluster, sentinel) and PgBouncer on free loopback ports, and a
-//! TCP proxy that drops or delays data.
+//! Real servers for tests: PostgreSQL, Redis (single, cluster, sentinel) and PgBouncer on free loopback ports, a TCP
+//! proxy that drops or delays data, and a real browser.
 //!
 //! Each value is a server that can be killed, paused and restarted. It is removed with all of its files when the value
 //! is dropped, or when the process ends in any way, SIGKILL included. This is for tests: a failed setup panics with the
@@ -9,6 +9,8 @@
 
 #![forbid(unsafe_code)]
 
+/// A browser that tests read pages with.
+pub mod browser;
 mod home;
 mod pgbouncer;
 mod port;
@@ -22,6 +24,7 @@ pub mod redis;
 mod server;
 mod wait;
 
+pub use browser::{Browser, ColorScheme};
 pub use pgbouncer::PgBouncer;
 pub use port::free as free_port;
 pub use postgres::{Database, Postgres, SHARED_POSTGRES, SharedPostgres};

@@ -17,6 +17,8 @@ pub(crate) const INITDB: Program = Program { name: "initdb", package: "postgresq
 pub(crate) const POSTGRES: Program = Program { name: "postgres", package: "postgresql" };
 pub(crate) const PGBOUNCER: Program = Program { name: "pgbouncer", package: "pgbouncer" };
 pub(crate) const REDIS: Program = Program { name: "redis-server", package: "redis-server" };
+pub(crate) const CHROMEDRIVER: Program = Program { name: "chromedriver", package: "chromium-driver" };
+pub(crate) const CHROMIUM: Program = Program { name: "chromium", package: "chromium" };
 pub(crate) const SENTINEL: Program = Program { name: "redis-sentinel", package: "redis-sentinel" };
 
 /// Debian's directory of PostgreSQL servers, one subdirectory per version, outside of the path.
@@ -29,7 +31,8 @@ const SYSTEM_PROGRAMS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 /// The programs that are needed and not installed.
 pub fn missing_programs() -> Vec<Program> {
     let postgres = [INITDB, POSTGRES].into_iter().filter(|_| find_postgres_directory().is_none());
-    postgres.chain([PGBOUNCER, REDIS, SENTINEL].into_iter().filter(|program| program.find().is_none())).collect()
+    let others = [PGBOUNCER, REDIS, SENTINEL, CHROMEDRIVER, CHROMIUM];
+    postgres.chain(others.into_iter().filter(|program| program.find().is_none())).collect()
 }
 
 impl Program {

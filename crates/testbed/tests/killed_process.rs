@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use redrive_testbed::postgres::Options;
-use redrive_testbed::{Postgres, Redis, wait_until};
+use redrive_testbed::{Browser, Postgres, Redis, wait_until};
 
 /// Set for the process that is to be killed.
 const VICTIM: &str = "REDRIVE_TESTBED_VICTIM";
@@ -35,9 +35,12 @@ fn servers_and_their_files_are_gone_after_an_exit_without_drops() {
 fn victim() {
     let Ok(role) = std::env::var(VICTIM) else { return };
     // Started by a thread that ends at once: the servers belong to the process.
-    let start = || (Postgres::start_with(Options { fsync: false, settings: &[], files: &[] }), Redis::start());
-    let (postgres, redis) = std::thread::spawn(start).join().unwrap();
-    println!("\nservers {} {} {}", postgres.pid(), redis.pid(), postgres.data_directory().display());
+    let postgres = || Postgres::start_with(Options { fsync: false, settings: &[], files: &[] });
+    let start = move || (postgres(), Redis::start(), Browser::start());
+    let (postgres, redis, browser) = std::thread::spawn(start).join().unwrap();
+    let [driver, chromium] = browser.pids();
+    let (data, pids) = (postgres.data_directory(), (postgres.pid(), redis.pid()));
+    println!("\nservers {} {} {driver} {chromium} {}", pids.0, pids.1, data.display());
     std::io::stdin().read_line(&mut String::new()).unwrap();
     assert_eq!(role, "exit");
     std::process::exit(7);
@@ -45,7 +48,7 @@ fn victim() {
 
 /// The servers of a victim, which may outlive it.
 struct VictimServers {
-    processes: [PathBuf; 2],
+    processes: [PathBuf; 4],
     data: PathBuf,
 }
 
@@ -72,5 +75,5 @@ fn start_victim(role: &str) -> (Child, VictimServers) {
     let line = lines.map(Result::unwrap).find(|line| line.starts_with("servers ")).unwrap();
     let words: Vec<&str> = line.split(' ').collect();
     let process = |at: usize| PathBuf::from(format!("/proc/{}", words[at]));
-    (victim, VictimServers { processes: [process(1), process(2)], data: PathBuf::from(words[3]) })
+    (victim, VictimServers { processes: [1, 2, 3, 4].map(process), data: PathBuf::from(words[5]) })
 }

@@ -37,10 +37,11 @@ const CRASH: crash::Options = crash::Options {
 /// The most time that the crash run may take.
 const CRASH_LIMIT: Duration = Duration::from_secs(180);
 
-/// The tests that `--quick` leaves out: those that start servers or the real binary, and the simulator.
+/// The tests that `--quick` leaves out: those that start servers, a browser or the real binary, and the simulator.
 const NOT_QUICK: &str = "not (package(redrive-sim) + package(redrive-fuzz) + package(redrive-store-postgres) \
                          + package(redrive-schedule-redis) + package(redrive-testbed) + package(redrive-outbox) + package(xtask) \
-                         + binary(cli) + binary(docs) + binary(examples) + package(orders-example))";
+                         + binary(cli) + binary(docs) + binary(examples) + package(orders-example) \
+                         + binary(browser) + (binary(api) & test(/^browser::/)))";
 
 /// The arguments of `cargo xtask test`.
 #[derive(Debug, clap::Args)]

@@ -314,6 +314,27 @@ fn the_page_begins_with_what_was_simulated() {
 }
 
 #[test]
+fn a_verdict_remains_a_table_for_screen_readers_where_its_style_lays_it_out_as_lines() {
+    for (name, text) in pages() {
+        let document = parse(&text);
+        let verdict = document.descendants().find(|node| node.attribute("id") == Some("verdict")).unwrap();
+        let table = verdict.descendants().find(|node| node.has_tag_name("table")).unwrap();
+        for part in table.descendants().filter(Node::is_element) {
+            let expected = match (part.tag_name().name(), part.attribute("scope")) {
+                ("table", _) => "table",
+                ("thead" | "tbody", _) => "rowgroup",
+                ("tr", _) => "row",
+                ("th", Some("col")) => "columnheader",
+                ("th", _) => "rowheader",
+                ("td", _) => "cell",
+                _ => continue,
+            };
+            assert_eq!(part.attribute("role"), Some(expected), "{name}");
+        }
+    }
+}
+
+#[test]
 fn where_nothing_succeeds_there_is_no_distribution_to_draw() {
     let hopeless = World { over: 2 * SECOND, ..world(&[outage(0, 600, OutageKind::Fail)]) };
     let text = page(&play(hopeless, contenders(1)), "", today());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use redrive_core::task::Reason;
 
 use super::number::{count, duration, percent, rate, times};
-use super::table::{Table, all_named, named};
+use super::table::{Table, all_named, badge, named};
 use super::text::escape;
 use crate::story::{Comparison, Story, Totals};
 
@@ -26,15 +26,23 @@ struct Entry {
 
 /// With more contenders than these the columns have to be narrow.
 const ROOMY: usize = 4;
+/// With more calls than these, in all or in a second, a narrow page has no room for four figures in a line.
+const MOST_CALLS: u64 = 999_999;
+const MOST_CALLS_PER_SECOND: u32 = 99_999;
 
 /// The section.
 pub(super) fn section(comparison: &Comparison) -> String {
     let stories = &comparison.stories;
     let head = std::iter::once("Figure".to_owned());
+    let is_large = |totals: &Totals| totals.calls > MOST_CALLS || totals.peak.calls > MOST_CALLS_PER_SECOND;
+    let has_large = stories.len() > 1 && stories.iter().any(|story| is_large(&story.totals));
     let class = match stories.len() {
         1 => "verdict one",
+        count if count > ROOMY && has_large => "verdict many lettered large",
+        count if count > ROOMY => "verdict many lettered",
+        2 if has_large => "verdict two lettered large",
+        _ if has_large => "verdict lettered large",
         2 => "verdict two",
-        count if count > ROOMY => "verdict many",
         _ => "verdict",
     };
     let mut rows = Rows {
@@ -42,6 +50,7 @@ pub(super) fn section(comparison: &Comparison) -> String {
         table: Table::new(class, "The verdict in numbers", head.chain(all_named(comparison)).collect()),
         alike: comparison.succeed_alike(),
         may_be_best: comparison.succeed_most(),
+        has_letters: class.contains("lettered"),
     };
     rows.load(f64::from(comparison.world.capacity), !comparison.world.outages.is_empty());
     rows.ends();
@@ -84,6 +93,8 @@ struct Rows<'a> {
     alike: bool,
     /// A contender with fewer successful requests has low load because it gave up, and is never marked as best.
     may_be_best: Vec<bool>,
+    /// On a narrow page the figures take several lines, and each has the letter of its contender.
+    has_letters: bool,
 }
 
 impl Rows<'_> {
@@ -194,9 +205,13 @@ impl Rows<'_> {
 
     fn entries(&mut self, name: &str, about: &str, is_part: bool, good: BetterIf, entries: Vec<Entry>) {
         let best = best(&entries, good).filter(|at| self.may_be_best[*at]);
+        let of = |at: usize| match self.has_letters {
+            true => format!("<span class=\"of\" aria-hidden=\"true\">{}</span>", badge(at)),
+            false => String::new(),
+        };
         let cell = |(at, entry): (usize, Entry)| match best == Some(at) {
-            true => format!("<b class=\"best\"><span class=\"tag\">best</span> {}</b>", entry.text),
-            false => entry.text,
+            true => format!("{}<b class=\"best\"><span class=\"tag\">best</span> {}</b>", of(at), entry.text),
+            false => format!("{}{}", of(at), entry.text),
         };
         let about = if about.is_empty() { String::new() } else { format!(" <small>{}</small>", escape(about)) };
         let name = escape(name);

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue,
+    LOCATION, RETRY_AFTER,
 };
 use http::{Response, StatusCode};
 use redrive_engine::bodies::Pieces;
 use serde::Serialize;
 
+use super::docs;
 use super::event_stream;
 use super::memory::{ChargeMode, MemoryExhausted};
 use super::peer::Exchange;
@@ -66,9 +68,9 @@ impl Reply {
         Reply::new(200, Some(JSON), body)
     }
 
-    /// A page.
+    /// A page, which may apply its own style, run its own script, and do nothing else.
     pub(crate) fn html(page: impl Into<Bytes>) -> Self {
-        Reply::new(200, Some(HTML), page.into())
+        Reply::new(200, Some(HTML), page.into()).with(CONTENT_SECURITY_POLICY, &*docs::SECURITY_POLICY)
     }
 
     /// A text of this type.

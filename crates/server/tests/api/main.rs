@@ -7,6 +7,7 @@ mod alert_faults;
 mod alert_signals;
 mod alerts;
 mod batch;
+mod browser;
 mod connections;
 mod dependencies;
 mod docs;

@@ -1,4 +1,4 @@
-//! Schemas as tables of fields.
+//! Schemas as lists of fields.
 
 use maud::{Markup, Render, html};
 use serde_json::Value;
@@ -12,11 +12,11 @@ pub(crate) fn documents(schemas: &Value) -> Markup {
             h2 { "Documents" }
             p class="lead" { "What goes in and out, field by field." }
             @for (name, schema) in schemas.as_object().into_iter().flatten() {
-                article class="document" {
-                    h3 id=(anchor(name)) { (name) }
+                article class="document" id=(anchor(name)) data-kind="Documents" {
+                    h3 { (name) }
                     p { (prose(text(schema, "description"))) }
                     @match schema.get("properties") {
-                        Some(_) => (table(schema)),
+                        Some(_) => (list(&anchor(name), schema)),
                         None => p class="type" { (type_of(schema)) },
                     }
                 }
@@ -25,15 +25,15 @@ pub(crate) fn documents(schemas: &Value) -> Markup {
     }
 }
 
-/// The fields of a schema, which may only refer to another one.
-pub(crate) fn of(schema: &Value, schemas: &Value) -> Markup {
+/// The fields of a schema, which may only refer to another one; `owner` is what the links to them begin with.
+pub(crate) fn of(owner: &str, schema: &Value, schemas: &Value) -> Markup {
     match reference(schema) {
-        Some(name) => table(&schemas[name]),
-        None => table(schema),
+        Some(name) => list(owner, &schemas[name]),
+        None => list(owner, schema),
     }
 }
 
-fn table(schema: &Value) -> Markup {
+fn list(owner: &str, schema: &Value) -> Markup {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return html! {} };
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     // Most fields of a request are optional, most fields of an answer are there: only the exception is marked.
@@ -44,18 +44,20 @@ fn table(schema: &Value) -> Markup {
         _ => html! {},
     };
     html! {
-        table class="fields" {
-            @for (name, property) in properties { (row(name, property, &flag(name))) }
+        dl class="fields" {
+            @for (name, property) in properties { (row(owner, name, property, &flag(name))) }
         }
     }
 }
 
-/// One field or parameter.
-pub(crate) fn row(name: &str, schema: &Value, flag: &Markup) -> Markup {
+/// One field or parameter of an operation or a document, linked as `#owner.name`.
+pub(crate) fn row(owner: &str, name: &str, schema: &Value, flag: &Markup) -> Markup {
+    let description = text(schema, "description");
     html! {
-        tr {
-            th { code { (name) } (flag) }
-            td { span class="type" { (type_of(schema)) } (prose(text(schema, "description"))) }
+        div id={ (owner) "." (name) } data-kind="Fields" {
+            dt { code { (name) } (flag) }
+            dd class="type" { (type_of(schema)) }
+            @if !description.is_empty() { dd { (prose(description)) } }
         }
     }
 }

@@ -1,4 +1,7 @@
-//! The API as pages to read: made from the table of routes and the schemas, self-contained, without scripts.
+//! The API as pages to read: made from the table of routes and the schemas.
+//!
+//! A page loads nothing. It has one style and one script, both inside it, and the browser is told to apply no other
+//! (`html::SECURITY_POLICY`). The script (`search.js`) adds the search; without it everything can be read and reached.
 
 mod example;
 mod fields;
@@ -7,6 +10,7 @@ mod operation;
 mod overview;
 mod problems;
 
+pub(crate) use html::SECURITY_POLICY;
 pub(crate) use problems::{problem_list, problem_page};
 
 use std::sync::LazyLock;
@@ -60,12 +64,16 @@ fn navigation(schemas: &serde_json::Value) -> Markup {
         @for (name, _) in schemas.as_object().into_iter().flatten() {
             a href={ "#" (html::anchor(name)) } { (name) }
         }
-        h3 { a href="#problems" { "Problems" } }
+        h3 { a href="#problem-types" { "Problems" } }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use sha2::{Digest as _, Sha256};
+
     use super::*;
 
     #[test]
@@ -78,11 +86,33 @@ mod tests {
     }
 
     #[test]
-    fn the_page_needs_no_network_and_no_script() {
+    fn no_two_parts_of_the_page_have_the_same_id() {
         let page = reference_page(None);
-        for forbidden in ["<script", "<link", "src=", "@import", "url("] {
-            assert!(!page.contains(forbidden), "{forbidden}");
+        let mut ids = std::collections::BTreeSet::new();
+        for id in page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+            assert!(ids.insert(id), "{id} twice");
         }
+        for id in ["submitTask.Idempotency-Key", "submitTask.body.targetUrl", "doc-submission.targetUrl"] {
+            assert!(ids.contains(id), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_page_loads_nothing_and_has_one_style_and_one_script_of_its_own() {
+        let problem = problem_page(crate::rest::problem::kind::ALL[0]);
+        for page in [reference_page(None), problem_list(), problem] {
+            for forbidden in ["<link", "<img", "<iframe", "src=", "@import", "url(", "style=\"", " onclick="] {
+                assert!(!page.contains(forbidden), "{forbidden}");
+            }
+            assert_eq!((page.matches("<style").count(), page.matches("<script").count()), (1, 1));
+            for (tag, directive) in [("style", "style-src"), ("script", "script-src")] {
+                let (_, rest) = page.split_once(&format!("<{tag}>")).unwrap();
+                let (text, _) = rest.split_once(&format!("</{tag}>")).unwrap();
+                let hash = STANDARD.encode(Sha256::digest(text));
+                assert!(SECURITY_POLICY.contains(&format!("{directive} 'sha256-{hash}';")), "{tag}");
+            }
+        }
+        assert!(SECURITY_POLICY.starts_with("default-src 'none';"), "what is not listed is forbidden");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::html::{anchor, prose};
+use super::html::{anchor, path, prose};
 use super::{example, fields};
 use crate::rest::route::{ParameterLocation, Route};
 
@@ -12,13 +12,13 @@ pub(crate) fn section(route: &Route, document: &Value) -> Markup {
     let operation = &document["paths"][route.path][route.method.as_str().to_lowercase()];
     let schemas = &document["components"]["schemas"];
     html! {
-        article class="operation" id=(route.id) {
+        article class="operation" id=(route.id) data-kind="Operations" {
             div class="text" {
                 h3 { (route.summary) }
-                p class="path" { (verb(route)) code { (route.path) } }
+                p class="path" { (verb(route)) (path(route.path)) }
                 p { (prose(route.description)) }
                 (parameters(route, operation))
-                (request(operation, schemas))
+                (request(route, operation, schemas))
                 (answers(operation))
             }
             (example::panel(route))
@@ -39,14 +39,14 @@ fn parameters(route: &Route, operation: &Value) -> Markup {
             if let Some(schema) = schema.as_object_mut() {
                 schema.insert("description".into(), parameter.description.into());
             }
-            fields::row(parameter.name, &schema, &html! {})
+            fields::row(route.id, parameter.name, &schema, &html! {})
         })
     };
     html! {
         @for (location, title) in [(ParameterLocation::Path, "In the path"), (ParameterLocation::Query, "In the query"), (ParameterLocation::Header, "Headers")] {
             @if route.parameters.iter().any(|parameter| parameter.location == location) {
                 h4 { (title) }
-                table class="fields" {
+                dl class="fields" {
                     @for row in rows(location) { (row) }
                 }
             }
@@ -54,12 +54,12 @@ fn parameters(route: &Route, operation: &Value) -> Markup {
     }
 }
 
-fn request(operation: &Value, schemas: &Value) -> Markup {
+fn request(route: &Route, operation: &Value, schemas: &Value) -> Markup {
     let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
     html! {
         @if !schema.is_null() {
             h4 { "Document" }
-            (fields::of(schema, schemas))
+            (fields::of(&format!("{}.body", route.id), schema, schemas))
         }
     }
 }
@@ -72,11 +72,11 @@ fn answers(operation: &Value) -> Markup {
     };
     html! {
         h4 { "Answers" }
-        table class="fields answers" {
+        dl class="answers" {
             @for (status, response) in operation["responses"].as_object().into_iter().flatten() {
-                tr {
-                    th { b class={ "status " (class(status)) } { (status) } }
-                    td {
+                div {
+                    dt { b class={ "status " (class(status)) } { (status) } }
+                    dd {
                         @if class(status) == "bad" { (problems(response)) } @else { (answer(response)) }
                     }
                 }

@@ -13,11 +13,11 @@ pub(crate) fn anchor(name: &str) -> String {
 /// The part of the reference.
 pub(crate) fn section() -> Markup {
     html! {
-        section class="group" id="problems" {
+        section class="group" id="problem-types" {
             h2 { "Problems" }
             p class="lead" { "Every error is a problem detail of one of these types." }
             @for kind in kind::ALL {
-                article class="document" id=(anchor(kind.name)) { (one(kind)) }
+                article class="document" id=(anchor(kind.name)) data-kind="Problems" { (one(kind)) }
             }
         }
     }
@@ -48,7 +48,7 @@ fn one(kind: &Kind) -> Markup {
         h3 { (kind.title) }
         p class="path" {
             b class={ "status " (class) } { (kind.status) }
-            a href=(uri) { code { (uri) } }
+            a href=(uri) { (html::path(&uri)) }
         }
         p { (prose(kind.explanation)) }
     }
