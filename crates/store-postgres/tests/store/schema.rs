@@ -333,7 +333,7 @@ async fn a_schema_that_was_dropped_and_made_anew_has_its_default_policy() {
 #[tokio::test]
 async fn an_address_that_cannot_be_used_is_told_without_its_password() {
     for (url, told) in [
-        ("postgres://redrive:s3cret@127.0.0.1:1/x", "connecting to PostgreSQL"),
+        ("postgres://redrive:s3cret@127.0.0.1:1/x", "could not connect: "),
         ("postgres://redrive:s3cret@127.0.0.1:bad/x", "the address cannot be read"),
     ] {
         let error = PostgresStore::open(Options::new(url, node("one"))).await.unwrap_err().to_string();
