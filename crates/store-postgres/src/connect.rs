@@ -33,7 +33,7 @@ pub enum ConnectError {
     #[error("sslrootcert: {0}")]
     RootCertificates(redrive_dial::AuthorityError),
     /// The files of further certificate authorities could not be loaded.
-    #[error(transparent)]
+    #[error("--extra-ca: {0}")]
     Trust(#[from] redrive_dial::AuthorityError),
     /// The server cannot be reached, or it refused the connection.
     #[error("{0}")]

@@ -229,4 +229,8 @@ fn an_option_that_cannot_be_used_is_told_before_anything_is_connected() {
     ] {
         misconfigured(&format!("postgres://redrive:s3cret@127.0.0.1:1/redrive?{options}"), &[told]);
     }
+    let relay = ["outbox", "relay", "--once", "--table", "app.outbox", "--from", "postgres://relay@127.0.0.1:1/shop"];
+    let words = [&relay[..], &["--extra-ca", "/nowhere.pem"]].concat();
+    let told = "error: cannot use --from: --extra-ca: could not read the certificates in /nowhere.pem: No such file";
+    Program::start(redrive(directory.path(), &words)).end().with(78).says(&[told]);
 }
