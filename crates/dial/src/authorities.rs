@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::{ClientConfig, RootCertStore};
 
 /// Why a file of certificate authorities cannot be used.
@@ -82,7 +82,7 @@ impl Authorities {
 
     /// All of them as PEM, for clients that take text.
     pub fn to_pem(&self) -> String {
-        self.certificates.iter().map(|certificate| pem(certificate)).collect()
+        self.certificates.iter().map(|certificate| written(certificate)).collect()
     }
 }
 
@@ -91,21 +91,44 @@ fn read(path: &Path) -> Result<Vec<CertificateDer<'static>>, AuthorityError> {
     let text = std::fs::read(path).map_err(|cause| AuthorityError::Unreadable { path: path.to_owned(), cause })?;
     let mut certificates = Vec::new();
     for certificate in CertificateDer::pem_slice_iter(&text) {
-        let certificate = certificate.map_err(|error| invalid(error.to_string()))?;
+        let certificate = certificate.map_err(|error| invalid(pem_problem(error)))?;
         usable(&certificate).map_err(|error| invalid(error.to_string()))?;
         certificates.push(certificate);
     }
     if certificates.is_empty() {
-        return Err(invalid("there is no PEM certificate in it".into()));
+        return Err(invalid(without_certificates(&text).into()));
     }
     Ok(certificates)
+}
+
+/// The words of the PEM reader are its own types.
+fn pem_problem(error: pem::Error) -> String {
+    match error {
+        pem::Error::MissingSectionEnd { .. } => "it is cut off: the line -----END CERTIFICATE----- is missing".into(),
+        pem::Error::IllegalSectionStart { .. } => "a line that begins with -----BEGIN is not complete".into(),
+        error => error.to_string(),
+    }
+}
+
+/// What is wrong with a file in which no certificate was found.
+fn without_certificates(text: &[u8]) -> &'static str {
+    let has = |part: &[u8]| text.windows(part.len()).any(|window| window == part);
+    if text.is_empty() {
+        "it is empty"
+    } else if text.first() == Some(&0x30) {
+        "it is not PEM but probably DER; convert it with openssl x509 -inform der"
+    } else if has(b"PRIVATE KEY-----") {
+        "it has a private key and no certificate"
+    } else {
+        "there is no PEM certificate in it"
+    }
 }
 
 fn usable(certificate: &CertificateDer<'static>) -> Result<(), rustls::Error> {
     RootCertStore::empty().add(certificate.clone())
 }
 
-fn pem(certificate: &CertificateDer<'_>) -> String {
+fn written(certificate: &CertificateDer<'_>) -> String {
     let text = base64::engine::general_purpose::STANDARD.encode(certificate);
     let lines = text.as_bytes().chunks(64).map(|line| String::from_utf8_lossy(line) + "\n");
     format!("-----BEGIN CERTIFICATE-----\n{}-----END CERTIFICATE-----\n", lines.collect::<String>())
@@ -116,6 +139,25 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
 
     use super::*;
+
+    #[test]
+    fn a_file_without_certificates_is_refused_with_the_reason() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (content, reason) in [
+            ("", "it is empty"),
+            ("some text\n", "there is no PEM certificate in it"),
+            ("0\u{1}\u{2}", "it is not PEM but probably DER; convert it with openssl x509 -inform der"),
+            (
+                "-----BEGIN PRIVATE KEY-----\nMAo=\n-----END PRIVATE KEY-----\n",
+                "it has a private key and no certificate",
+            ),
+            ("-----BEGIN CERTIFICATE-----\nMAo=\n", "it is cut off: the line -----END CERTIFICATE----- is missing"),
+        ] {
+            std::fs::write(file.path(), content).unwrap();
+            let refused = Authorities::none().and(&[file.path().to_owned()]).unwrap_err().to_string();
+            assert_eq!(refused, format!("could not use the certificates in {}: {reason}", file.path().display()));
+        }
+    }
 
     #[test]
     fn what_is_trusted_can_be_written_as_pem_and_read_again() {

@@ -11,8 +11,8 @@ use tokio_postgres::tls::{MakeTlsConnect, NoTlsStream};
 use tokio_postgres::{AsyncMessage, Client, Config, Connection as Driver, NoTls, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::postgres_error::describe_error;
-use crate::trust::{self, Wanted};
+use crate::failure::{Cause, Failure, explain};
+use crate::trust::{Mode, TlsOptions};
 
 /// How long sent bytes may stay unacknowledged before the connection counts as lost.
 const UNACKNOWLEDGED_FOR: Duration = Duration::from_secs(10);
@@ -23,27 +23,49 @@ pub enum ConnectError {
     /// The address is malformed.
     #[error("the address cannot be read{0}; it looks like postgres://user:password@host:5432/database")]
     Address(String),
+    /// An option of the address cannot be used.
+    #[error("{0}")]
+    Option(String),
     /// TLS could not be set up.
     #[error("setting up TLS: {0}")]
     Tls(#[from] rustls::Error),
-    /// The trusted certificate authorities could not be loaded.
-    #[error(transparent)]
+    /// The file of `sslrootcert` could not be loaded.
+    #[error("sslrootcert: {0}")]
+    RootCertificates(redrive_dial::AuthorityError),
+    /// The files of further certificate authorities could not be loaded.
+    #[error("--extra-ca: {0}")]
     Trust(#[from] redrive_dial::AuthorityError),
     /// The server cannot be reached, or it refused the connection.
-    #[error("{}", describe_error(.0))]
-    Postgres(#[from] tokio_postgres::Error),
+    #[error("{0}")]
+    Server(Failure),
     /// Connecting took longer than the connect timeout.
-    #[error("not within {0:?}")]
+    #[error("no answer within {0:?}; check that a PostgreSQL answers at this host and port")]
     TimedOut(Duration),
     /// The server is read-only.
     #[error("the server is a replica, or read-only")]
     ReadOnly,
 }
 
+impl ConnectError {
+    /// Whether trying again is useless until the address, the server's settings or its roles are changed.
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            ConnectError::Server(failure) => failure.is_lasting,
+            ConnectError::TimedOut(_) | ConnectError::ReadOnly => false,
+            ConnectError::Address(_)
+            | ConnectError::Option(_)
+            | ConnectError::Tls(_)
+            | ConnectError::RootCertificates(_)
+            | ConnectError::Trust(_) => true,
+        }
+    }
+}
+
 /// The server to connect to, and how.
 #[derive(Clone)]
 pub struct Address {
     config: Config,
+    tls_options: TlsOptions,
     tls: Option<MakeRustlsConnect>,
     timeout: Duration,
 }
@@ -74,7 +96,7 @@ pub enum Driven {
 impl Address {
     /// Parses an address.
     pub fn read(url: &str, terms: &Terms<'_>) -> Result<Self, ConnectError> {
-        let Wanted { address, verifies, root_certificates } = Wanted::read(url)?;
+        let (tls_options, address) = TlsOptions::take_from(url)?;
         let mut config: Config = address.parse().map_err(|error| ConnectError::Address(why(&error)))?;
         if config.get_application_name().is_none() {
             config.application_name(terms.name);
@@ -88,17 +110,16 @@ impl Address {
             let settings = terms.settings.iter().map(|(name, value)| format!("-c {name}={value}"));
             config.options(format!("{said}{}", settings.collect::<Vec<_>>().join(" ")));
         }
-        if verifies {
-            config.ssl_mode(SslMode::Require);
-        }
-        let tls = match config.get_ssl_mode() {
-            SslMode::Disable => None,
-            _ => {
-                let trusted = trust::authorities(root_certificates.as_deref(), terms.extra_ca)?;
-                Some(MakeRustlsConnect::new(trusted.client()?))
-            }
+        config.ssl_mode(match tls_options.mode {
+            Mode::Disable => SslMode::Disable,
+            Mode::Prefer => SslMode::Prefer,
+            Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
+        });
+        let tls = match tls_options.mode {
+            Mode::Disable => None,
+            _ => Some(MakeRustlsConnect::new(tls_options.authorities(terms.extra_ca)?.client()?)),
         };
-        Ok(Address { config, tls, timeout: terms.timeout })
+        Ok(Address { config, tls_options, tls, timeout: terms.timeout })
     }
 
     /// Makes the address for connections that write: of several servers, the one that accepts writes is used.
@@ -134,7 +155,9 @@ impl Address {
             }
         };
         match tokio::time::timeout(self.timeout, connecting).await {
-            Ok(connected) => connected.map_err(ConnectError::Postgres),
+            Ok(connected) => connected.map_err(|error: tokio_postgres::Error| {
+                ConnectError::Server(explain(&Cause::of(&error), &self.tls_options))
+            }),
             Err(_) => Err(ConnectError::TimedOut(self.timeout)),
         }
     }

@@ -5,7 +5,8 @@
 //! | `schema/` | the tables and their migrations |
 //! | `ops/` | one file per operation of the contract, each with the SQL that it runs |
 //! | `codec/` | conversion between rows and domain types |
-//! | `connect`, `trust`, `connection`, `pool` | connections, trusted authorities, and the planner's settings |
+//! | `connect`, `trust`, `connection`, `pool` | connections, TLS options and trusted authorities, the planner's settings |
+//! | `failure` | why a server could not be connected to, and what to do about it |
 //! | `batch` | batching: whatever is queued goes into the next transaction |
 //! | `fence` | stops a process whose program is too old for the schema |
 //! | `floors` | where scans of the queue's indexes start, past dead rows that could not be removed |
@@ -29,6 +30,7 @@ mod codec;
 pub mod connect;
 mod connection;
 mod contract;
+mod failure;
 mod fence;
 mod floors;
 mod news;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use redrive_store::Error;
 
 use crate::batch::Pools;
-use crate::connect::{Address, Terms};
+use crate::connect::{Address, ConnectError, Terms};
 use crate::connection::{Finding, OWN_SESSION, Use, settings};
 use crate::options::Options;
 use crate::pool::{Pool, call};
@@ -20,12 +20,41 @@ pub enum OpenError {
     /// The database could not be reached or used.
     #[error(transparent)]
     Store(#[from] Error),
+    /// No connection could be made.
+    #[error("{0}")]
+    Connect(ConnectError),
+    /// The role lacks a right.
+    #[error(
+        "{0}; grant the role this right, or run `redrive migrate` as the schema's owner and start the nodes with \
+         --postgres-migrate false"
+    )]
+    Right(String),
     /// This program cannot use the schema.
     #[error("{0}")]
     Schema(String),
     /// The server is too old.
     #[error("PostgreSQL 14 or newer is needed, this is {0}")]
     TooOld(String),
+}
+
+impl OpenError {
+    /// Whether trying again is useless until the configuration, or the server's settings or roles, are changed.
+    pub fn is_misconfiguration(&self) -> bool {
+        match self {
+            OpenError::Connect(error) => error.is_lasting(),
+            OpenError::Right(_) => true,
+            OpenError::Store(_) | OpenError::Schema(_) | OpenError::TooOld(_) => false,
+        }
+    }
+
+    /// The error for a failure during the operation `doing`.
+    fn of(failure: PostgresError, doing: &str) -> Self {
+        match failure {
+            PostgresError::Unreachable(error) => OpenError::Connect(error),
+            failure if failure.is_missing_right() => OpenError::Right(format!("{doing}: {failure}")),
+            failure => OpenError::Store(failure.into_error(doing)),
+        }
+    }
 }
 
 /// The oldest supported PostgreSQL, as its `server_version_num`.
@@ -49,10 +78,12 @@ pub(crate) async fn open(options: &Options) -> Result<Connections, OpenError> {
     let ways = ways(options)?;
     check_server(&ways.pool).await?;
     if options.migrate {
-        schema::migrate(&ways.pool).await.map_err(|failure| failure.into_error("bringing the schema up to date"))?;
+        schema::migrate(&ways.pool)
+            .await
+            .map_err(|failure| OpenError::of(failure, "bringing the schema up to date"))?;
     }
     let usable =
-        schema::check(&ways.pool).await.map_err(|failure| failure.into_error("reading the schema's version"))?;
+        schema::check(&ways.pool).await.map_err(|failure| OpenError::of(failure, "reading the schema's version"))?;
     usable.map_err(|unusable| OpenError::Schema(unusable.to_string()))?;
     Ok(ways)
 }
@@ -61,8 +92,9 @@ pub(crate) async fn open(options: &Options) -> Result<Connections, OpenError> {
 pub async fn migrate(options: &Options) -> Result<State, OpenError> {
     let ways = ways(options)?;
     check_server(&ways.pool).await?;
-    let state =
-        schema::migrate(&ways.pool).await.map_err(|failure| failure.into_error("bringing the schema up to date"))?;
+    let state = schema::migrate(&ways.pool)
+        .await
+        .map_err(|failure| OpenError::of(failure, "bringing the schema up to date"))?;
     ways.pool.close();
     Ok(state)
 }
@@ -102,14 +134,13 @@ fn read(options: &Options, url: &str, used: Use) -> Result<Address, OpenError> {
     let name = format!("redrive {}", options.node);
     let terms =
         Terms { name: &name, settings: &settings, extra_ca: &options.extra_ca, timeout: options.connect_timeout };
-    let address = Address::read(url, &terms);
-    Ok(address.map_err(|error| PostgresError::from(error).into_error("opening the store"))?)
+    Address::read(url, &terms).map_err(OpenError::Connect)
 }
 
 async fn check_server(pool: &Pool) -> Result<(), OpenError> {
     const VERSION: &str = "SELECT current_setting('server_version_num')::int, current_setting('server_version')";
     let rows = call!(*pool, |connection| connection.query(VERSION, &[]))
-        .map_err(|failure| failure.into_error("opening the store"))?;
+        .map_err(|failure| OpenError::of(failure, "opening the store"))?;
     let mut cells = rows.first().map(crate::codec::Cells::of);
     let number: i32 = cells.as_mut().map_or(Ok(0), |cells| cells.get()).unwrap_or_default();
     if number < OLDEST_SERVER {

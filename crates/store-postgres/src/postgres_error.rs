@@ -122,6 +122,11 @@ impl PostgresError {
         self.code().is_some_and(|code| REFUSALS.contains(&&code.code()[..2]))
     }
 
+    /// Whether the role lacks a right.
+    pub(crate) fn is_missing_right(&self) -> bool {
+        self.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE)
+    }
+
     /// Whether a stored value cannot be read.
     pub(crate) fn is_about_a_value(&self) -> bool {
         matches!(self, PostgresError::Corrupt(_))

@@ -6,7 +6,7 @@ use crate::commands::config::usable;
 use crate::config::{self, Environment, Flags, StoreKind};
 use crate::exit::{Exit, ExitError};
 use crate::output::Output;
-use crate::serve::postgres_options;
+use crate::serve::{cannot, postgres_options};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let runtime = runtime.context("cannot start the runtime")?;
     let state = runtime
         .block_on(redrive_store_postgres::migrate(&options))
-        .with_context(|| format!("cannot migrate {address}"))?;
+        .map_err(|error| cannot("migrate", address, &error))?;
     let said = match state.version {
         version if version >= state.program => format!("the schema is already at version {version}\n"),
         0 => format!("created the schema, version {}\n", state.program),

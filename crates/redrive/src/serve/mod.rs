@@ -46,7 +46,7 @@ use crate::output::{NOTICES, Output, duration, notice};
 
 pub(crate) use entropy::ThreadEntropy;
 pub(crate) use signals::Signals;
-pub(crate) use store::postgres_options;
+pub(crate) use store::{cannot, postgres_options};
 
 use traces::Export;
 

@@ -8,10 +8,11 @@ use redrive_dial::Authorities;
 use redrive_schedule_redis::{Schedule, Scheduled};
 use redrive_store::memory::MemoryStore;
 use redrive_store::{NodeId, Store};
-use redrive_store_postgres::PostgresStore;
+use redrive_store_postgres::{OpenError, PostgresStore};
 use redrive_store_sqlite::SqliteStore;
 
 use crate::config::{Address, Config, Pooler, StoreKind};
+use crate::exit::{Exit, ExitError};
 use crate::host;
 
 /// The store, open. A new backend is one more arm here and one more name in the table of settings.
@@ -27,9 +28,16 @@ pub(super) async fn open(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
         }
         StoreKind::Postgres(address) => {
             let store = PostgresStore::open(postgres_options(config, address)?).await;
-            with_schedule(config, Arc::new(store.with_context(|| format!("cannot open the store {address}"))?))
+            let store = store.map_err(|error| cannot("open the store", address, &error))?;
+            with_schedule(config, Arc::new(store))
         }
     }
+}
+
+/// The error of a PostgreSQL that could not be used: bad configuration if trying again is useless.
+pub(crate) fn cannot(attempt: &str, address: &Address, error: &OpenError) -> anyhow::Error {
+    let exit = if error.is_misconfiguration() { Exit::BadConfiguration } else { Exit::Failed };
+    ExitError::of(exit, format!("cannot {attempt} {address}: {error}"))
 }
 
 /// The store with a schedule in Redis in front of it, if there is to be one. A Redis that is not there is no reason not

@@ -25,6 +25,7 @@ mod metrics;
 mod ops;
 mod outbox;
 mod policies;
+mod postgres_tls;
 mod record_kills;
 mod report;
 mod send;

@@ -31,7 +31,8 @@ pub(crate) struct DocumentRun {
     replaced: Vec<(String, String)>,
     task: Option<String>,
     body: Option<String>,
-    database: Option<String>,
+    /// The words of a shell that run SQL blocks.
+    psql: Option<String>,
 }
 
 /// A command that runs in the background: the file with its output, and how many lines were compared.
@@ -46,7 +47,7 @@ impl DocumentRun {
         let blocks = read(path).into_iter().filter(|block| block.marker != Marker::NotRun).collect();
         let replaced = PORTS.map(|port| (port.to_owned(), free_port().to_string())).into();
         let shell = Shell::start();
-        let mut run = DocumentRun { path, blocks, shell, replaced, task: None, body: None, database: None };
+        let mut run = DocumentRun { path, blocks, shell, replaced, task: None, body: None, psql: None };
         run.setup("export REDRIVE_LISTEN=127.0.0.1:8620 REDRIVE_SERVER=http://127.0.0.1:8620 TARGET_PORT=9000");
         run
     }
@@ -67,9 +68,14 @@ impl DocumentRun {
         self.here(port).parse().expect("a port of the document")
     }
 
-    /// Names the database that SQL blocks are run in.
+    /// Names the database that SQL blocks are run in, as the operator of the server.
     pub(crate) fn use_database(&mut self, name: &str) {
-        self.database = Some(name.to_owned());
+        self.psql = Some(format!("psql {name}"));
+    }
+
+    /// Names the database that SQL blocks are run in, and the role that the document names for them.
+    pub(crate) fn use_database_as(&mut self, role: &str, password: &str, name: &str) {
+        self.psql = Some(format!("PGUSER={role} PGPASSWORD={password} psql {name}"));
     }
 
     /// Runs a preparation or a check, with the document's ports and addresses.
@@ -107,8 +113,8 @@ impl DocumentRun {
         let place = format!("{}:{}", self.path, block.line);
         match block.language.as_str() {
             "sql" => {
-                let database = self.database.clone().expect("a database for SQL blocks");
-                let script = format!("psql {database} <<'END OF SQL'\n{}END OF SQL\n", block.text);
+                let psql = self.psql.clone().expect("a database for SQL blocks");
+                let script = format!("{psql} <<'END OF SQL'\n{}END OF SQL\n", block.text);
                 self.run_script(&script, OnError::Stop).unwrap_or_else(|wrong| panic!("{place}: {wrong}"))
             }
             "sh" => self.run_script(&block.text, OnError::Stop).unwrap_or_else(|wrong| panic!("{place}: {wrong}")),

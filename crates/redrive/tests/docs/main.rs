@@ -86,12 +86,11 @@ fn the_commands_of_the_readme_work() {
     assert!(nodes.contains("one ") && nodes.contains("two ") && nodes.matches("ALIVE").count() == 2, "{nodes}");
 
     run.send_to_target();
-    run.use_database("redrive");
-    run.setup(&orders_in("redrive"));
+    program_with_orders(&mut run, "redrive");
     let enqueue = run.run_until("enqueue");
     run.run_block(&enqueue);
     target.wait_for("order-7");
-    run.setup("createdb shop; psql postgres -c 'CREATE ROLE relay SUPERUSER LOGIN'");
+    run.setup("createdb shop");
     run.run_rest();
 }
 
@@ -103,16 +102,21 @@ fn the_commands_of_outbox_deliver_what_was_committed() {
     let target = Target::listen(run.port("9000"));
     run.setup("createdb redrive; createdb shop");
     run.setup("REDRIVE_STORE=postgres://operator@localhost/redrive redrive serve");
-    run.setup(&orders_in("redrive"));
-    run.setup(&orders_in("shop"));
-    run.use_database("redrive");
+    program_with_orders(&mut run, "redrive");
     let table = run.run_until("the table");
     target.wait_for("order-7-paid");
 
     // The same key in a service of its own.
     run.setup("stop TERM; redrive serve");
+    run.setup(&orders_in("shop"));
     run.run_block(&table);
+    run.setup("psql shop -c 'GRANT USAGE ON SCHEMA app TO shop' -c 'GRANT INSERT ON app.outbox TO shop'");
+    let insert = run.run_until("an insert");
+    run.use_database_as("shop", database::PASSWORD, "shop");
+    run.run_block(&insert);
+    let role = run.run_until("the role of the relay");
     run.use_database("shop");
+    run.run_block(&role);
     let relay = run.run_until("the relay");
     run.run_block(&relay);
     target.wait_for("order-7-paid");
@@ -143,14 +147,49 @@ fn the_commands_of_deploying_work() {
     run.setup("stop TERM");
 
     let _server = database::start(&mut run);
-    run.replace(":…@", ":secret@");
-    run.setup("psql postgres -c 'CREATE ROLE redrive_owner LOGIN' -c 'CREATE DATABASE redrive OWNER redrive_owner'");
-    run.use_database("redrive");
+    // What somebody who secures a server takes from every role has to be granted by the document.
+    run.setup("PGUSER=root psql template1 -c 'REVOKE ALL ON SCHEMA public FROM PUBLIC'");
+    run.use_database("postgres");
     let migrate = run.run_until("migrate");
+    run.setup("PGUSER=root psql postgres -c 'REVOKE ALL ON DATABASE redrive FROM PUBLIC'");
+    let revoke = "ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC";
+    run.setup(&format!("PGUSER=redrive_owner PGPASSWORD=secret psql redrive -c '{revoke}'"));
     run.run_block(&migrate);
+    let grants = run.run_until("grants");
+    run.use_database_as("redrive_owner", database::PASSWORD, "redrive");
+    run.run_block(&grants);
     let fewer_rights = run.run_until("fewer rights");
     run.run_block(&fewer_rights);
     run.setup("redrive send -X GET http://127.0.0.1:8620/livez --wait");
+    // An upgrade adds a table and a sequence: the default privileges are for both.
+    let as_role = |run: &mut DocumentRun, role: &str, sql: &str| {
+        run.setup(&format!("PGUSER={role} PGPASSWORD=secret psql redrive -At -c \"{sql}\""))
+    };
+    as_role(&mut run, "redrive_owner", "CREATE TABLE redrive.added (id bigserial, name text)");
+    let added = as_role(&mut run, "redrive", "INSERT INTO redrive.added (name) VALUES ('x') RETURNING id");
+    assert_eq!(added, "1");
+
+    let program = run.run_until("a program");
+    let password = database::PASSWORD;
+    run.setup(&format!("psql postgres -c \"CREATE ROLE shop LOGIN PASSWORD '{password}'\""));
+    run.run_block(&program);
+    // As the document says for a server where PUBLIC has no rights.
+    let revoked = ["CONNECT ON DATABASE redrive", "EXECUTE ON ALL FUNCTIONS IN SCHEMA redrive"];
+    for right in revoked {
+        as_role(&mut run, "redrive_owner", &format!("GRANT {right} TO shop"));
+    }
+    as_role(&mut run, "shop", "SELECT redrive.enqueue('http://127.0.0.1:8620/livez', 'x', method => 'PUT')");
+    as_role(&mut run, "shop", "SELECT outcome FROM redrive.reserve('pay', 'order-7', sha256('x'))");
+    let refused = run.setup("PGUSER=shop PGPASSWORD=secret psql redrive -c 'SELECT FROM redrive.tasks' || true");
+    assert!(refused.contains("permission denied for table tasks"), "{refused}");
+
+    run.replace("DNS:db.internal", "DNS:localhost");
+    let certificate = run.run_until("a self-signed certificate");
+    run.run_block(&certificate);
+    let server = database::start_with_certificate(&run.shell.directory, "server.crt", "server.key");
+    let options = "sslmode=verify-full&sslrootcert=server.crt";
+    let address = format!("postgres://redrive@localhost:{}/postgres?{options}", server.port());
+    run.setup(&format!("redrive migrate --store '{address}'"));
     run.run_rest();
 }
 
@@ -180,8 +219,7 @@ fn the_commands_of_idempotency_lead_to_a_replayed_response() {
     let target = Target::listen(run.port("9000"));
     run.setup("createdb redrive; createdb shop");
     run.setup("REDRIVE_STORE=postgres://operator@localhost/redrive redrive serve");
-    run.setup(&orders_in("redrive"));
-    run.use_database("redrive");
+    program_with_orders(&mut run, "redrive");
     let committed = printed(&mut run, "in your transaction");
     assert!(committed.contains("reserved"), "{committed}");
     target.wait_for("order-7");
@@ -226,9 +264,22 @@ fn at_the_same_time(transaction: &str) -> String {
     .concat()
 }
 
-/// Makes a table of orders with order 7.
+/// Makes a table of orders with order 7, which the role `shop` may change.
 fn orders_in(database: &str) -> String {
-    format!("psql {database} -c 'CREATE TABLE orders (id int, status text)' -c 'INSERT INTO orders VALUES (7)'")
+    format!(
+        "psql {database} -c 'CREATE TABLE orders (id int, status text)' -c 'INSERT INTO orders VALUES (7)' \
+         -c 'GRANT SELECT, UPDATE ON orders TO shop'"
+    )
+}
+
+/// Makes the role `shop` of a program, with an orders table and the one right in Redrive's schema that documents say it needs. SQL
+/// blocks are run as that role from here on.
+fn program_with_orders(run: &mut DocumentRun, database: &str) {
+    let password = database::PASSWORD;
+    run.setup(&format!("psql postgres -c \"CREATE ROLE shop LOGIN PASSWORD '{password}'\""));
+    run.setup(&orders_in(database));
+    run.setup(&format!("psql {database} -c 'GRANT USAGE ON SCHEMA redrive TO shop'"));
+    run.use_database_as("shop", password, database);
 }
 
 #[test]

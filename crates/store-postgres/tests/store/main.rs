@@ -7,6 +7,7 @@ mod conformance;
 mod damaged;
 mod failover;
 mod faults;
+mod fewer_rights;
 mod floors;
 mod hanging;
 mod long_transactions;

@@ -8,7 +8,8 @@ use redrive_store::conformance::samples::*;
 use redrive_store::conformance::shared_guards::{change, read_one, replace_one};
 use redrive_store::{Error, Expected, GuardKey, Heartbeat, Store, Submitted, VersionedState};
 use redrive_store_postgres::{Options, PostgresStore, migrate};
-use redrive_testbed::Postgres;
+use redrive_testbed::{Database, Postgres};
+use tokio_postgres::Client;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_that_come_at_once_one_makes_the_schema() {
@@ -333,7 +334,7 @@ async fn a_schema_that_was_dropped_and_made_anew_has_its_default_policy() {
 #[tokio::test]
 async fn an_address_that_cannot_be_used_is_told_without_its_password() {
     for (url, told) in [
-        ("postgres://redrive:s3cret@127.0.0.1:1/x", "connecting to PostgreSQL"),
+        ("postgres://redrive:s3cret@127.0.0.1:1/x", "could not connect: "),
         ("postgres://redrive:s3cret@127.0.0.1:bad/x", "the address cannot be read"),
     ] {
         let error = PostgresStore::open(Options::new(url, node("one"))).await.unwrap_err().to_string();
@@ -388,4 +389,59 @@ async fn a_key_whose_task_only_a_newer_program_can_read_affects_no_other_key() {
     assert_eq!(answers[2].as_ref().unwrap(), &[Submitted::KeyReused(id(2))]);
     let replay = store.tasks().submit(vec![task(5).key("key-2").0]).await;
     assert_eq!(replay.unwrap(), [Submitted::KeyUnreadable(id(2))]);
+}
+
+/// A role that is not a superuser, and an address with its name.
+async fn role(client: &Client, database: &Database, kind: &str, options: &str) -> (String, String) {
+    let name = format!("{kind} of {}", database.name());
+    client.batch_execute(&format!("CREATE ROLE \"{name}\" LOGIN {options}")).await.unwrap();
+    let (before, behind) = database.url().split_once("redrive@").unwrap();
+    let url = format!("{before}{}@{behind}", name.replace(' ', "%20"));
+    (name, url)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_migration_adds_belongs_to_the_owner_of_the_schema_whoever_migrates() {
+    const NOT_OF_OWNER: &str = "
+SELECT count(*) FROM pg_class
+WHERE relnamespace = 'redrive'::regnamespace AND relkind IN ('r', 'v', 'S') AND pg_get_userbyid(relowner) <> $1";
+    let database = Postgres::shared().fresh_database();
+    let admin = plain(database.url()).await;
+    let (owner, as_owner) = role(&admin, &database, "owner", "").await;
+    let (member, as_member) = role(&admin, &database, "member", &format!("IN ROLE \"{owner}\"")).await;
+    let (node_role, as_node) = role(&admin, &database, "nodes", "").await;
+    let create = format!("GRANT CREATE ON DATABASE {} TO \"{owner}\"", database.name());
+    for migrating in [as_member.as_str(), database.url()] {
+        admin.batch_execute(&format!("{create}; DROP SCHEMA IF EXISTS redrive CASCADE")).await.unwrap();
+        plain(&as_owner).await.batch_execute(VERSION_1).await.unwrap();
+        admin
+            .batch_execute(&format!(
+                "GRANT USAGE ON SCHEMA redrive TO \"{node_role}\";
+                 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA redrive TO \"{node_role}\";
+                 GRANT USAGE ON ALL SEQUENCES IN SCHEMA redrive TO \"{node_role}\";
+                 ALTER DEFAULT PRIVILEGES FOR ROLE \"{owner}\" IN SCHEMA redrive
+                     GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO \"{node_role}\";
+                 ALTER DEFAULT PRIVILEGES FOR ROLE \"{owner}\" IN SCHEMA redrive GRANT USAGE ON SEQUENCES TO \"{node_role}\""
+            ))
+            .await
+            .unwrap();
+        assert_eq!(migrate(&Options::new(migrating, node("by-hand"))).await.unwrap().version, 1, "{migrating}");
+        let others: i64 = admin.query_one(NOT_OF_OWNER, &[&owner]).await.unwrap().get(0);
+        assert_eq!(others, 0, "{migrating}");
+        let options = Options { migrate: false, ..Options::new(&as_node, node("one")) };
+        let store = PostgresStore::open(options).await.unwrap();
+        store.tasks().submit(vec![task(1).0]).await.unwrap();
+        store.close().await;
+    }
+    admin.batch_execute("DROP SCHEMA redrive CASCADE").await.unwrap();
+    // The owner of an empty schema is the owner of its tables.
+    let refused = migrate(&Options::new(&as_node, node("by-hand"))).await.unwrap_err();
+    assert!(refused.is_misconfiguration() && refused.to_string().contains("(SQLSTATE 42501); grant"), "{refused}");
+    admin.batch_execute(&format!("CREATE SCHEMA redrive AUTHORIZATION \"{owner}\"")).await.unwrap();
+    assert_eq!(migrate(&Options::new(database.url(), node("by-hand"))).await.unwrap().version, 0);
+    let others: i64 = admin.query_one(NOT_OF_OWNER, &[&owner]).await.unwrap().get(0);
+    assert_eq!(others, 0);
+    for role in [node_role, member, owner] {
+        admin.batch_execute(&format!("DROP OWNED BY \"{role}\"; DROP ROLE \"{role}\"")).await.unwrap();
+    }
 }

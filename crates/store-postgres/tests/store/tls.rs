@@ -36,11 +36,15 @@ async fn an_authority_of_ones_own_is_trusted_when_it_is_named() {
     let extra = vec![authority.path().to_owned()];
     // address, extra files, the error if it is refused
     let cases = [
-        (format!("{url}?sslmode=require"), vec![], Some("UnknownIssuer")),
+        (format!("{url}?sslmode=require"), vec![], Some("not signed by a trusted authority; ")),
         (format!("{url}?sslmode=require"), extra.clone(), None),
         (named, vec![], None),
-        (format!("{}?sslmode=verify-full", database.url()), extra, Some("not valid for name \"127.0.0.1\"")),
-        (format!("{url}?sslmode=require&sslrootcert=/nowhere.pem"), vec![], Some("the certificates in /nowhere.pem")),
+        (format!("{}?sslmode=verify-full", database.url()), extra, Some("not for 127.0.0.1, but for localhost; ")),
+        (
+            format!("{url}?sslmode=require&sslrootcert=/nowhere.pem"),
+            vec![],
+            Some("sslrootcert: could not read the certificates in /nowhere.pem"),
+        ),
         (format!("{url}?sslmode=disable"), vec![], None),
     ];
     for (url, extra_ca, refusal) in cases {

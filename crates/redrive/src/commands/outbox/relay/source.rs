@@ -50,11 +50,10 @@ impl Error {
         /// Not let in, no such database, no such column or privilege.
         const LASTING: [&str; 3] = ["28", "3D", "42"];
         match self {
-            Error::NoTable(_) | Error::Body(_) | Error::Privileges | Error::Connect(ConnectError::Address(_)) => true,
-            Error::Postgres(error) | Error::Connect(ConnectError::Postgres(error)) => {
-                error.code().is_some_and(|code| LASTING.contains(&&code.code()[..2]))
-            }
-            _ => false,
+            Error::NoTable(_) | Error::Body(_) | Error::Privileges => true,
+            Error::Connect(error) => error.is_lasting(),
+            Error::Postgres(error) => error.code().is_some_and(|code| LASTING.contains(&&code.code()[..2])),
+            Error::TimedOut | Error::Standby => false,
         }
     }
 }
