@@ -1,4 +1,5 @@
-//! The project's own commands: `cargo xtask test`, `sim`, `fuzz`, `crash`, `chaos`, `siege`, `interop`, `bench` and `dist`.
+//! The project's own commands: `cargo xtask test`, `sim`, `fuzz`, `crash`, `chaos`, `siege`, `interop`, `bench`,
+//! `tour` and `dist`.
 //!
 //! Not here: anything that ships. These tools use the service from outside, over its API, like its users.
 
@@ -27,6 +28,7 @@ mod sim;
 mod stats;
 mod table;
 mod test;
+mod tour;
 mod witness;
 
 use std::ffi::OsString;
@@ -115,6 +117,15 @@ enum Command {
     ///   cargo xtask interop hadolint
     #[command(verbatim_doc_comment)]
     Interop(interop::Arguments),
+    /// Follow README.md to the letter with the release build, compare what is printed, and time it
+    ///
+    /// Needs PostgreSQL, curl and what else the test of README.md needs; `cargo xtask test` installs it.
+    ///
+    /// Examples:
+    ///   cargo xtask tour
+    ///   cargo xtask tour --debug-binary
+    #[command(verbatim_doc_comment)]
+    Tour(tour::Arguments),
     /// Make what users install: a stripped binary, manual pages, completions, the systemd unit and a Debian package
     ///
     /// The results are in target/dist. The same binary gives the same package: the date of all files is
@@ -140,6 +151,7 @@ fn main() -> ExitCode {
         Command::Sim { arguments } => sim::run(&arguments),
         Command::Fuzz { arguments } => fuzz::run(&arguments),
         Command::Interop(arguments) => interop::run(&arguments),
+        Command::Tour(arguments) => tour::run(&arguments),
         Command::Dist(arguments) => dist::run(&arguments),
         Command::Ceiling(options) => bench::run_ceiling(&options),
     };

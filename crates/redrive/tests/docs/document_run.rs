@@ -5,13 +5,14 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use redrive_testbed::{free_port, wait_until};
 
 use super::compare::{Exactness, compare};
 use super::markdown::{Block, Marker};
 use super::read;
-use super::shell::{OnError, Shell};
+use super::shell::{OnError, Shell, is_tour};
 
 /// The ports of the service, of a second node and of a target, as documents have them.
 const PORTS: [&str; 3] = ["8620", "8621", "9000"];
@@ -111,6 +112,16 @@ impl DocumentRun {
     /// Runs one block, and returns what it printed.
     pub(crate) fn run_block(&mut self, block: &Block) -> String {
         let place = format!("{}:{}", self.path, block.line);
+        let begun = Instant::now();
+        let printed = self.run_block_at(block, &place);
+        if is_tour() {
+            let first = block.text.lines().next().unwrap_or_default();
+            eprintln!("{:6.1} s  {place}  {first}", begun.elapsed().as_secs_f64());
+        }
+        printed
+    }
+
+    fn run_block_at(&mut self, block: &Block, place: &str) -> String {
         match block.language.as_str() {
             "sql" => {
                 let psql = self.psql.clone().expect("a database for SQL blocks");
@@ -118,7 +129,7 @@ impl DocumentRun {
                 self.run_script(&script, OnError::Stop).unwrap_or_else(|wrong| panic!("{place}: {wrong}"))
             }
             "sh" => self.run_script(&block.text, OnError::Stop).unwrap_or_else(|wrong| panic!("{place}: {wrong}")),
-            _ => self.run_console(block, &place),
+            _ => self.run_console(block, place),
         }
     }
 

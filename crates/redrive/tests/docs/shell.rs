@@ -13,6 +13,15 @@ use tempfile::TempDir;
 use super::PATIENCE;
 
 const PRELUDE: &str = include_str!("prelude.sh");
+/// The variable with another binary than the one that was built with the tests: `cargo xtask tour` follows README.md with the
+/// release build, and wants to know how long each block takes.
+const TOUR_BINARY: &str = "REDRIVE_TOUR_BINARY";
+
+/// Whether each block is timed.
+pub(crate) fn is_tour() -> bool {
+    std::env::var_os(TOUR_BINARY).is_some()
+}
+
 /// The line after a script's output, followed by its exit code.
 const END: &str = "----- end of a script:";
 /// `psql` stops at the first error, as a reader would.
@@ -44,7 +53,8 @@ impl Shell {
         let (temporary, own) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let files = own.path();
         std::fs::create_dir(files.join("bin")).unwrap();
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_redrive"), files.join("bin/redrive")).unwrap();
+        let binary = std::env::var_os(TOUR_BINARY).unwrap_or_else(|| env!("CARGO_BIN_EXE_redrive").into());
+        std::os::unix::fs::symlink(binary, files.join("bin/redrive")).unwrap();
         for (name, text) in [("prelude.sh", PRELUDE), ("psqlrc", PSQLRC), (".curlrc", CURLRC)] {
             std::fs::write(files.join(name), text).unwrap();
         }
