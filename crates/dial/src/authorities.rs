@@ -82,7 +82,7 @@ impl Authorities {
 
     /// All of them as PEM, for clients that take text.
     pub fn to_pem(&self) -> String {
-        self.certificates.iter().map(|certificate| written(certificate)).collect()
+        self.certificates.iter().map(|certificate| pem_text(certificate)).collect()
     }
 }
 
@@ -128,7 +128,7 @@ fn usable(certificate: &CertificateDer<'static>) -> Result<(), rustls::Error> {
     RootCertStore::empty().add(certificate.clone())
 }
 
-fn written(certificate: &CertificateDer<'_>) -> String {
+fn pem_text(certificate: &CertificateDer<'_>) -> String {
     let text = base64::engine::general_purpose::STANDARD.encode(certificate);
     let lines = text.as_bytes().chunks(64).map(|line| String::from_utf8_lossy(line) + "\n");
     format!("-----BEGIN CERTIFICATE-----\n{}-----END CERTIFICATE-----\n", lines.collect::<String>())

@@ -91,6 +91,14 @@ impl ExitError {
     }
 }
 
+/// This error with a further line, and otherwise as it is.
+pub fn with_advice(error: anyhow::Error, advice: &str) -> anyhow::Error {
+    match error.downcast::<ExitError>() {
+        Ok(error) => anyhow::Error::new(ExitError { message: format!("{}\n{advice}", error.message), ..error }),
+        Err(error) => error,
+    }
+}
+
 impl fmt::Display for ExitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)

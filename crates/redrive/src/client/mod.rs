@@ -70,6 +70,10 @@ pub struct Client {
 /// What is said of an answer that no Redrive server gives.
 const NOT_REDRIVE: &str = "the answer is not that of a Redrive server; check --server";
 
+/// What a proxy answers while it does not reach the server.
+const GATEWAY: [StatusCode; 3] =
+    [StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT];
+
 /// What is said of an answer that a proxy gives while it does not reach the server.
 const PROXY: &str = "this is the answer of a proxy in front of the server, or of another server; check --server";
 
@@ -107,7 +111,7 @@ fn success(answer: Answer) -> anyhow::Result<Answer> {
     let is_missing = answer.status == StatusCode::NOT_FOUND || problem.is_unknown_policy();
     let (exit, message) = match problem.is_of_redrive() {
         // A proxy says that it does not reach the server.
-        false if is_temporary(answer.status) => (Exit::Unreachable, format!("{problem}\n({PROXY})")),
+        false if GATEWAY.contains(&answer.status) => (Exit::Unreachable, format!("{problem}\n({PROXY})")),
         false => (Exit::Failed, format!("{problem}\n({NOT_REDRIVE}, and the proxy in front of it if there is one)")),
         true if is_missing => (Exit::NotFound, problem.to_string()),
         true => (Exit::Failed, problem.to_string()),
@@ -118,13 +122,7 @@ fn success(answer: Answer) -> anyhow::Result<Answer> {
 
 /// Whether the same request may succeed in a moment: the server is overloaded, restarts, or has lost its store.
 fn is_temporary(status: StatusCode) -> bool {
-    [
-        StatusCode::TOO_MANY_REQUESTS,
-        StatusCode::BAD_GATEWAY,
-        StatusCode::SERVICE_UNAVAILABLE,
-        StatusCode::GATEWAY_TIMEOUT,
-    ]
-    .contains(&status)
+    status == StatusCode::TOO_MANY_REQUESTS || GATEWAY.contains(&status)
 }
 
 impl Client {
@@ -150,11 +148,12 @@ impl Client {
     /// Reads `path`.
     pub async fn get(&mut self, path: &str) -> anyhow::Result<Answer> {
         let kept = self.connection.is_some();
-        match self.call(Method::GET, path, None).await {
+        let answer = match self.ask(Method::GET, path, None).await {
             // A kept connection may have been closed by the server meanwhile; reading again changes nothing.
-            Err(error) if kept && is_unreachable(&error) => self.call(Method::GET, path, None).await,
+            Err(error) if kept && is_unreachable(&error) => self.ask(Method::GET, path, None).await,
             other => other,
-        }
+        };
+        success(answer?)
     }
 
     /// Opens the stream of events at `path`, after the event with the id `last_id` if there is one. The stream has a
@@ -327,6 +326,11 @@ impl Client {
 /// Whether this error may be over in a moment: the server cannot be reached, or accepts nothing now.
 pub fn is_passing(error: &anyhow::Error) -> bool {
     is_unreachable(error) || error.downcast_ref::<ExitError>().is_some_and(|error| error.is_temporary)
+}
+
+/// Whether there was no answer at all, also none of a proxy.
+pub fn is_unanswered(error: &anyhow::Error) -> bool {
+    is_unreachable(error) && error.downcast_ref::<ExitError>().is_none_or(|error| error.document.is_none())
 }
 
 /// Whether this error says that the server could not be reached.

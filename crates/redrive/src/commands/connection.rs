@@ -3,13 +3,14 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Context;
 
 use crate::cli;
 use crate::client::Client;
 use crate::output::Output;
-use crate::servers::{self, ChosenServer, SERVER_VARIABLE, ServerChoice};
+use crate::servers::{self, ChosenServer, SERVER_VARIABLE};
 
 /// The variable with files of certificate authorities; `redrive serve` reads it too.
 const EXTRA_CA: &str = "REDRIVE_TRANSPORT_EXTRA_CA";
@@ -23,7 +24,10 @@ pub(crate) struct Server {
     /// The server: a URL, or a name that `redrive servers` lists [default: the default of that list, or
     /// http://127.0.0.1:8620]
     #[arg(long = "server", help_heading = CONNECTION, value_name = "URL|NAME", env = SERVER_VARIABLE, hide_env_values = true)]
-    server: Option<ServerChoice>,
+    server: Option<String>,
+    /// The server, once it is known: it is not looked for twice.
+    #[arg(skip)]
+    resolved: Arc<OnceLock<ChosenServer>>,
     /// A PEM file of certificate authorities to trust besides the system's; may be repeated (in the variable:
     /// separated by ':')
     #[arg(long, help_heading = CONNECTION, hide_env_values = true, value_name = "FILE", env = EXTRA_CA, value_delimiter = ':', value_parser = parse_file)]
@@ -38,7 +42,12 @@ impl Server {
 
     /// The server, as the command line, the variable or the user's file says.
     pub(crate) fn chosen(&self) -> anyhow::Result<ChosenServer> {
-        servers::resolve(self.server.as_ref())
+        if let Some(chosen) = self.resolved.get() {
+            return Ok(chosen.clone());
+        }
+        let given = self.server.as_deref().unwrap_or_default();
+        let chosen = servers::resolve(Some(&servers::choice(given, "--server")?))?;
+        Ok(self.resolved.get_or_init(|| chosen).clone())
     }
 
     /// The files that are named; an empty variable names none.

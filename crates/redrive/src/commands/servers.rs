@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::exit::Exit;
-use crate::output::{Colour, Output, Table};
+use crate::output::{Colour, Output, Table, notice};
 use crate::servers::{self, EXAMPLE, NamedServer, ServersFile};
 
 const EXAMPLES: &str = "\
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
                 json!({ "name": name, "url": server.address.to_string(), "default": default == Some(name) })
             })
             .collect();
-        let document = json!({ "file": path, "servers": servers });
+        let document = json!({ "file": path.display().to_string(), "servers": servers });
         output.json(document.to_string().as_bytes())?;
         return Ok(Exit::Done);
     }
@@ -59,7 +59,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
             output.table(&table)?;
         }
     }
-    let used = servers::without_flag()?.server.address.to_string();
-    output.line(format!("commands without --server go to {}", output.paint(&used, Colour::Strong)))?;
+    match servers::without_flag() {
+        Ok(chosen) => {
+            let used = output.paint(&chosen.server.address.to_string(), Colour::Strong);
+            output.line(format!("commands without --server go to {used}"))?;
+        }
+        Err(error) => notice(format!("warning: commands without --server fail: {error:#}")),
+    }
     Ok(Exit::Done)
 }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::client::{Attempt, Client, Pages, Task, escape, is_passing};
 use crate::config::parse_duration;
-use crate::exit::{Exit, ExitError};
+use crate::exit::with_advice;
 use crate::output::{duration, notice, now_millis};
 
 use super::count_down;
@@ -132,8 +132,7 @@ impl<'a> Poll<'a> {
             }
         };
         if since.elapsed() > PATIENCE {
-            let message = format!("{error:#}\nthe task was accepted and goes on: {}", self.hint);
-            return Err(ExitError::of(Exit::Unreachable, message));
+            return Err(with_advice(error, &format!("the task was accepted and goes on: {}", self.hint)));
         }
         count_down(self.view.output(), FAST * 5, || "waiting for the server".into()).await
     }

@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    const PLAIN: Output = Output { coloured: false, live: false, width: None };
+    const PLAIN: Output = Output { coloured: false, live: false, width: None, height: None };
 
     fn task(fields: serde_json::Value) -> Task {
         let mut document = json!({"taskId": "t", "status": "PENDING", "maxAttempts": 6, "createdAt": 1_000});

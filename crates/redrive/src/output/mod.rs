@@ -27,6 +27,8 @@ pub(crate) struct Output {
     pub(crate) live: bool,
     /// How many characters fit on a line, if there is a limit.
     pub(crate) width: Option<usize>,
+    /// How many lines fit on the screen, if it is one.
+    pub(crate) height: Option<usize>,
 }
 
 impl Output {
@@ -35,7 +37,7 @@ impl Output {
         let live = io::stdout().is_terminal();
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-        Output { coloured: live && !no_colour && !dumb, live: live && !dumb, width: width(live) }
+        Output { coloured: live && !no_colour && !dumb, live: live && !dumb, width: width(live), height: height(live) }
     }
 
     /// Writes a line; on a terminal over whatever [`Output::overwrite`] left there.
@@ -94,6 +96,12 @@ fn width(is_terminal: bool) -> Option<usize> {
     given.or_else(|| size().map(|size| usize::from(size.ws_col))).filter(|columns| *columns > 0)
 }
 
+/// The lines of the terminal.
+fn height(is_terminal: bool) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|_| is_terminal)?;
+    Some(usize::from(size.ws_row)).filter(|rows| *rows > 0)
+}
+
 /// Whether notices are events of the log, because every line of standard error has to be JSON.
 static ARE_NOTICES_EVENTS: AtomicBool = AtomicBool::new(false);
 
@@ -119,6 +127,8 @@ pub(crate) fn notice(text: impl Display) {
     if ARE_NOTICES_EVENTS.load(Ordering::Relaxed) {
         tracing::info!(target: NOTICES, "{text}");
     } else {
-        writeln!(io::stderr().lock(), "{text}").ok();
+        // Texts of servers may be in it, and must not reach the terminal as they are.
+        let lines: Vec<String> = text.to_string().split('\n').map(printable).collect();
+        writeln!(io::stderr().lock(), "{}", lines.join("\n")).ok();
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct ServersFile {
 pub(crate) struct NamedServer {
     pub(crate) address: Address,
     pub(crate) extra_ca: Vec<PathBuf>,
-    /// Who to be, and the file with the password.
+    /// The user, and the file with the password.
     login: Option<(String, PathBuf)>,
 }
 
@@ -64,11 +64,15 @@ impl NamedServer {
 /// The first line of the file.
 fn password(file: &Path) -> anyhow::Result<String> {
     use std::io::Read;
+    let wrong = |why: String| {
+        ExitError::of(Exit::BadConfiguration, format!("the password in {} cannot be read: {why}", file.display()))
+    };
     let mut text = String::new();
-    let read = std::fs::File::open(file).and_then(|open| open.take(LONGEST_PASSWORD).read_to_string(&mut text));
-    read.map_err(|error| {
-        ExitError::of(Exit::BadConfiguration, format!("the password in {} cannot be read: {error}", file.display()))
-    })?;
+    let read = std::fs::File::open(file).and_then(|open| open.take(LONGEST_PASSWORD + 1).read_to_string(&mut text));
+    let length = read.map_err(|error| wrong(error.to_string()))?;
+    if length as u64 > LONGEST_PASSWORD {
+        return Err(wrong(format!("the file has more than {LONGEST_PASSWORD} bytes")));
+    }
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
@@ -131,7 +135,7 @@ impl Reader<'_> {
     }
 
     fn file(&mut self, table: &DeTable<'_>) -> Option<ServersFile> {
-        self.known(table, &KEYS, "");
+        self.report_unknown_keys(table, &KEYS, "");
         let mut servers = BTreeMap::new();
         if let Some(named) = self.table(table, "servers") {
             for (name, server) in named {
@@ -157,7 +161,7 @@ impl Reader<'_> {
     }
 
     fn server(&mut self, at: usize, name: &str, table: &DeTable<'_>) -> Option<NamedServer> {
-        self.known(table, &SERVER_KEYS, &format!("servers.{name}."));
+        self.report_unknown_keys(table, &SERVER_KEYS, &format!("servers.{name}."));
         let (user, password) = (self.string(table, "user"), self.string(table, "password"));
         let password_file = self.string(table, "password_file").map(|file| self.relative(&file));
         let extra_ca = self.strings(table, "extra_ca").iter().map(|file| self.relative(file)).collect();
@@ -192,8 +196,7 @@ impl Reader<'_> {
         Some(NamedServer { address, extra_ca, login })
     }
 
-    /// Reports the keys that mean nothing.
-    fn known(&mut self, table: &DeTable<'_>, keys: &[&str], section: &str) {
+    fn report_unknown_keys(&mut self, table: &DeTable<'_>, keys: &[&str], section: &str) {
         for name in table.keys().filter(|name| !keys.contains(&name.get_ref().as_ref())) {
             let key = name.get_ref();
             let hint = match nearest(key, keys.iter().copied()) {

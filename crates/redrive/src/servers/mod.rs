@@ -68,7 +68,8 @@ pub(crate) fn resolve(choice: Option<&ServerChoice>) -> anyhow::Result<ChosenSer
     match choice {
         Some(ServerChoice::Url(address)) => {
             let url = address.to_string();
-            Ok(ChosenServer { server: NamedServer::of(address.clone()), flag: (url != DEFAULT_SERVER).then_some(url) })
+            let flag = (Some(&url) != default_url().as_ref()).then_some(url);
+            Ok(ChosenServer { server: NamedServer::of(address.clone()), flag })
         }
         Some(ServerChoice::Name(name)) => {
             let file = ServersFile::read(&path()?)?.ok_or_else(|| no_file(name))?;
@@ -85,12 +86,22 @@ pub(crate) fn resolve(choice: Option<&ServerChoice>) -> anyhow::Result<ChosenSer
     }
 }
 
+/// The URL of commands that are given no server; nothing if that cannot be known.
+fn default_url() -> Option<String> {
+    let file = path().ok().and_then(|path| ServersFile::read(&path).transpose()).transpose().ok()?;
+    let default = file.as_ref().and_then(ServersFile::default_server);
+    Some(default.map_or_else(|| DEFAULT_SERVER.to_owned(), |server| server.address.to_string()))
+}
+
+/// The choice that this text is. The text is not repeated: it may have a password.
+pub(crate) fn choice(text: &str, given_by: &str) -> anyhow::Result<ServerChoice> {
+    text.parse().map_err(|wrong| ExitError::of(Exit::Usage, format!("{given_by} {wrong}")))
+}
+
 /// The server of commands that are given none: that of the variable, or the default.
 pub(crate) fn without_flag() -> anyhow::Result<ChosenServer> {
     let given = std::env::var(SERVER_VARIABLE).unwrap_or_default();
-    let choice = given.parse::<ServerChoice>();
-    let wrong = |wrong| ExitError::of(Exit::BadConfiguration, format!("{SERVER_VARIABLE} {wrong}"));
-    resolve(Some(&choice.map_err(wrong)?))
+    resolve(Some(&choice(&given, SERVER_VARIABLE)?))
 }
 
 fn built_in() -> anyhow::Result<ChosenServer> {

@@ -110,6 +110,11 @@ fn a_preset_is_shown_with_its_timetable_with_or_without_a_server() {
     let without_server = ["policies", "show", "webhook-patient", "--server", "http://127.0.0.1:1"];
     service.run(&without_server).with(0).says(&timetable).says(&["the server was not asked"]);
     service.run(&["policies", "show", "unknown", "--server", "http://127.0.0.1:1"]).with(6);
+    // A proxy in front of a server that may have a policy of this name is not asked in vain.
+    let proxy = Target::answering(&[502]);
+    for format in [&[][..], &["--json"]] {
+        service.run(&[&["policies", "show", "webhook", "--server", &proxy.url], format].concat()).with(6);
+    }
 
     // A policy of the server's own comes first.
     service.run_with_input(&["policies", "apply", "-"], b"policyId = \"sync\"\nmaxAttempts = 2").with(0);

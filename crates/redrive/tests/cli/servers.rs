@@ -49,6 +49,12 @@ fn a_server_is_reached_by_its_name_and_by_default() {
     let words = ["send", "http://127.0.0.1:1/", "--delay", "1h", "--server", "here"];
     let sent = run(directory.path(), &words).with(0).stdout;
     assert!(sent.lines().any(|line| line.starts_with("watch it: ") && line.ends_with(" --server here")), "{sent}");
+    // Also a URL, unless it is that of the default.
+    for (url, is_named) in [(service.url.clone(), false), (service.url.replace("127.0.0.1", "localhost"), true)] {
+        let words = ["send", "http://127.0.0.1:1/", "--delay", "1h", "--server", &url];
+        let sent = run(directory.path(), &words).with(0).stdout;
+        assert_eq!(sent.contains(&format!(" --server {url}")), is_named, "{sent}");
+    }
 }
 
 #[test]
@@ -86,6 +92,11 @@ fn a_name_that_is_none_and_a_file_that_is_wrong_are_said() {
     run(directory.path(), &words).with(2).says(&["must be a URL such as http://127.0.0.1:8620", "servers.toml"]);
     let wrong = run_with(directory.path(), "[servers.a]\nurl = 7\n", &["tasks", "list"]).with(78);
     wrong.says(&["servers.toml:2: url must be a text in quotes"]);
+    let mut command = redrive(directory.path(), &["tasks", "list"]);
+    command.env("REDRIVE_SERVER", "https://anna:s e c r e t@h");
+    let ended = Program::start(command).end().with(2);
+    assert!(!ended.stderr.contains("s e c r e t"), "{}", ended.stderr);
+    ended.says(&["--server must be a URL"]);
     // The file is not read where a URL is given.
     run(directory.path(), &["tasks", "list", "--server", "http://127.0.0.1:1"]).with(6);
     let example = run(directory.path(), &["servers", "--example"]).with(0).stdout;

@@ -1,8 +1,8 @@
 //! Tables as wide as the terminal, and ids by their first characters.
 
-use std::process::Command;
+use serde_json::json;
 
-use super::world::{Ended, Program, Service, Target, redrive};
+use super::world::{Ended, Program, Reply, Service, Target, redrive, redrive_on_terminal};
 
 /// A service with a task of every kind, a paused dependency and what else the tables show.
 fn busy_service() -> (Service, [Target; 2]) {
@@ -65,10 +65,9 @@ fn the_width_of_a_terminal_is_known_and_a_pipe_has_none() {
     let piped = service.run(&["tasks", "list"]).with(0).stdout;
     assert!(widest(&piped) > 160, "{piped}");
     for columns in [80, 100] {
-        let list = format!("stty cols {columns}; exec {} tasks list", env!("CARGO_BIN_EXE_redrive"));
-        let mut script = Command::new("script");
-        script.args(["--quiet", "--return", "--command", &list, "/dev/null"]).env_remove("COLUMNS");
-        script.env("REDRIVE_SERVER", &service.url).env("NO_COLOR", "1").env("TERM", "xterm");
+        let mut script = redrive_on_terminal(service.directory(), columns, "tasks list");
+        script.env("REDRIVE_SERVER", &service.url);
+        let columns = columns as usize;
         let shown = Program::start(script).end().with(0).stdout.replace("\u{1b}[2K", "").replace('\r', "");
         assert!(shown.contains("EXHAUSTED") && widest(&shown) <= columns, "{shown}");
         assert!(widest(&shown) > columns - 20, "{shown}");
@@ -87,6 +86,21 @@ fn a_dead_letter_is_listed_with_its_request_and_what_went_wrong() {
     let narrow = at_80_columns(&service, &["tasks", "list", "--status", "FAILED"]).stdout;
     let lines: Vec<&str> = narrow.lines().map(str::trim).collect();
     assert!(lines.contains(&why) && lines.iter().any(|line| line.starts_with(&request)), "{narrow}");
+}
+
+#[test]
+fn what_a_server_says_in_an_error_does_not_reach_the_terminal_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Target::replying(|_| {
+        let task =
+            |id: &str| json!({"taskId": id, "status": "\u{1b}[31mRED", "targetUrl": "http://a/\u{1b}]0;owned\u{7}"});
+        Reply { status: 200, body: json!({"tasks": [task("01a"), task("01b")], "nextCursor": null}).to_string() }
+    });
+    let mut command = redrive(directory.path(), &["tasks", "show", "01"]);
+    command.env("REDRIVE_SERVER", &server.url);
+    let ended = Program::start(command).end().with(1);
+    assert!(ended.stderr.contains("\u{fffd}[31mRED"), "{}", ended.stderr);
+    assert!(!ended.stderr.chars().any(|c| c.is_control() && c != '\n'), "{:?}", ended.stderr);
 }
 
 #[test]
@@ -111,6 +125,8 @@ fn an_id_can_be_given_by_its_first_characters() {
 
     let silence = service.run(&["alerts", "silence", "--rule", "dead-letter", "--for", "1h", "--json"]).with(0).json();
     let id = silence["silenceId"].as_str().unwrap();
+    service.run(&["alerts", "end-silence", ""]).with(2).says(&["a value is required"]);
+    service.run(&["tasks", "cancel", ""]).with(2).says(&["a value is required"]);
     service.run(&["alerts", "end-silence", "zz"]).with(5).says(&["no silence with an id that begins with zz"]);
     service
         .run(&["alerts", "end-silence", &id[..8].to_uppercase()])

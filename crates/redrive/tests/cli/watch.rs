@@ -1,5 +1,6 @@
 //! `redrive tasks watch`, and leaving it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
@@ -68,10 +69,12 @@ fn a_watch_outlives_a_restart_of_the_server() {
     watching.end().with(0).says(&["\"status\":\"SUCCEEDED\""]);
 }
 
-/// A server that accepts a task and says then, one after the other, what a proxy says while it is restarted.
-fn behind_a_proxy() -> Target {
-    let next = AtomicUsize::new(0);
-    Target::replying(move |arrival| {
+/// A server that accepts a task and says then, one after the other, what a proxy says while it is restarted. Also counts how
+/// often it was asked for the task.
+fn behind_a_proxy() -> (Target, Arc<AtomicUsize>) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let next = Arc::clone(&asked);
+    let target = Target::replying(move |arrival| {
         let task =
             |status: &str| json!({"taskId": "t-1", "status": status, "method": "POST", "targetUrl": "http://a/"});
         let html = |status| Reply { status, body: "<html>the upstream does not answer</html>".into() };
@@ -83,21 +86,24 @@ fn behind_a_proxy() -> Target {
                 0 => Reply { status: 200, body: task("PENDING").to_string() },
                 1 => html(502),
                 2 => html(504),
-                3 => Reply { status: 503, body: store.to_string() },
+                3 => html(429),
+                4 => Reply { status: 503, body: store.to_string() },
                 _ => Reply { status: 200, body: task("SUCCEEDED").to_string() },
             },
             _ => Reply { status: 200, body: json!({"attempts": [], "nextCursor": null}).to_string() },
         }
-    })
+    });
+    (target, asked)
 }
 
 #[test]
 fn a_wait_outlives_a_proxy_that_does_not_reach_the_server() {
-    let (directory, server) = (tempfile::tempdir().unwrap(), behind_a_proxy());
+    let (directory, (server, asked)) = (tempfile::tempdir().unwrap(), behind_a_proxy());
     let mut command = redrive(directory.path(), &["send", "http://a/", "--wait"]);
     command.env("REDRIVE_SERVER", &server.url);
     let ended = Program::start(command).end().with(0);
     ended.says(&["lost contact with the server", "the server is back", "SUCCEEDED"]);
+    assert_eq!(asked.load(Ordering::SeqCst), 6, "a refusal must not be answered with a second request at once");
 }
 
 #[test]

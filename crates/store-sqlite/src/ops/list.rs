@@ -58,9 +58,9 @@ fn find_matches(
 ) -> Result<(Vec<i64>, Option<TaskId>), SqliteError> {
     let Reader { connection, names } = reader;
     let below = query.below.map_or(i64::MAX, |id| sequence(id) - 1);
-    let (first, last) = query.id_prefix.map_or((0, i64::MAX), |ids| (sequence(ids.first()), sequence(ids.last())));
+    let (lowest, highest) = query.id_prefix.map_or((0, i64::MAX), |ids| (sequence(ids.first()), sequence(ids.last())));
     let mut select = connection.prepare_cached(walk(&query.statuses))?;
-    let mut rows = select.query((tenant, below.min(last), first))?;
+    let mut rows = select.query((tenant, below.min(highest), lowest))?;
     let mut found = Vec::new();
     let mut last = None;
     let mut looked_at = 0;

@@ -43,7 +43,7 @@ impl State {
     }
 }
 
-/// The ids that the page may have. It is empty, not turned around, where the page before has ended below the prefix.
+/// The ids that the page may have; an empty range if the page before has ended below the prefix.
 fn range(query: &TaskQuery) -> (Bound<TaskId>, Bound<TaskId>) {
     let below = query.below.map_or(Bound::Unbounded, Bound::Excluded);
     let Some(prefix) = query.id_prefix else { return (Bound::Unbounded, below) };

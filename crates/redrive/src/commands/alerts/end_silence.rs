@@ -1,5 +1,6 @@
 //! `redrive alerts end-silence`.
 
+use clap::builder::NonEmptyStringValueParser;
 use serde::Deserialize;
 
 use crate::client::{Client, escape, the_only};
@@ -16,7 +17,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The silence's id, or the beginning of it that no other silence has
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     id: String,
     #[command(flatten)]
     connection: Connection,

@@ -31,6 +31,8 @@ const SHORT_TREND: usize = 10;
 /// The most dependencies that are read, and the most that are shown.
 const MOST_READ: usize = 5_000;
 const MOST_SHOWN: usize = 40;
+/// The lines around the table: the title, an empty one, and the last, where the cursor is.
+const TITLE_LINES: usize = 3;
 /// The most characters of a name and of a reason.
 const NAME_CHARS: usize = 40;
 const WHY_CHARS: usize = 70;
@@ -88,8 +90,16 @@ fn show(args: &Args, screen: &Screen, dependencies: &[Listed], rates: &Rates, tr
     let parsed: Vec<&Dependency> = dependencies.iter().map(|listed| &listed.dependency).collect();
     let noun = if parsed.len() == 1 { "dependency" } else { "dependencies" };
     let title = format!("{} {noun}{}", parsed.len(), printable(trouble));
-    Ok(screen
-        .draw(&format!("{title}\n\n{}", frame(&parsed, rates).render(screen.output.coloured, screen.output.width)))?)
+    let height = screen.output.height.filter(|_| screen.is_live);
+    Ok(screen.draw(&format!("{title}\n\n{}", fitting(&parsed, rates, Output { height, ..screen.output })))?)
+}
+
+/// The table with as many dependencies as the screen has lines for. Those in trouble come first, and must not scroll away.
+fn fitting(dependencies: &[&Dependency], rates: &Rates, output: Output) -> String {
+    let table = |most: usize| frame(dependencies, rates, most).render(output.coloured, output.width);
+    let room = output.height.map(|height| height.saturating_sub(TITLE_LINES));
+    let fits = |text: &String| room.is_none_or(|room| text.lines().count() <= room);
+    (1..=MOST_SHOWN).rev().map(table).find(fits).unwrap_or_else(|| table(1))
 }
 
 /// A dependency as the server wrote it, and as it is shown.
@@ -109,8 +119,8 @@ async fn read(client: &mut Client) -> anyhow::Result<Vec<Listed>> {
     Ok(listed)
 }
 
-/// The table of one view.
-fn frame(dependencies: &[&Dependency], rates: &Rates) -> Table {
+/// The table of one view, with at most so many dependencies.
+fn frame(dependencies: &[&Dependency], rates: &Rates, most: usize) -> Table {
     let mut sorted: Vec<_> = dependencies.iter().map(|of| (*of, rates.latest(&of.dependency))).collect();
     sorted.sort_by(|(one, one_rate), (other, other_rate)| {
         let by_trouble = trouble(&one.state).cmp(&trouble(&other.state));
@@ -119,7 +129,7 @@ fn frame(dependencies: &[&Dependency], rates: &Rates) -> Table {
     });
     let header = ["DEPENDENCY", "STATE", "CALLS/S", "FAILED/S", "DUE", "WAITING", "IN FLIGHT", "LIMIT", "TREND", "WHY"];
     let mut table = Table::new(&header).folding(1).leading();
-    for (of, rate) in sorted.iter().take(MOST_SHOWN) {
+    for (of, rate) in sorted.iter().take(most) {
         table.row([
             shortened(&of.dependency, NAME_CHARS).into(),
             Cell::coloured(&of.state, colour(&of.state)),
@@ -133,8 +143,8 @@ fn frame(dependencies: &[&Dependency], rates: &Rates) -> Table {
             if of.state == "ok" { "-".into() } else { shortened(&of.why, WHY_CHARS).into() },
         ]);
     }
-    if sorted.len() > MOST_SHOWN {
-        table.row([format!("and {} more", sorted.len() - MOST_SHOWN).into()]);
+    if sorted.len() > most {
+        table.row([format!("and {} more", sorted.len() - most).into()]);
     }
     table
 }
@@ -274,6 +284,23 @@ mod tests {
     }
 
     #[test]
+    fn what_does_not_fit_the_screen_is_left_out_at_the_end() {
+        let all: Vec<_> = (10..40).map(|n| listed(&format!("dependency-{n}"), "ok", 0, 0).dependency).collect();
+        let paused = listed("dependency-99", "paused", 0, 0).dependency;
+        let all: Vec<_> = all.iter().chain([&paused]).collect();
+        for (width, height, lines, shown) in
+            [(None, None, 32, 31), (None, Some(20), 17, 15), (Some(60), Some(20), 16, 6)]
+        {
+            let output = Output { coloured: false, live: true, width, height };
+            let text = fitting(&all, &Rates::default(), output);
+            assert_eq!(text.lines().count(), lines, "{width:?} {height:?}\n{text}");
+            assert_eq!(text.matches("dependency-").count(), shown, "{text}");
+            assert_eq!(text.find("dependency-99"), text.find("dependency-"), "what is in trouble is first: {text}");
+            assert_eq!(text.contains(" more"), shown < 31, "{text}");
+        }
+    }
+
+    #[test]
     fn trouble_comes_first_then_the_busiest() {
         let (mut rates, start) = (Rates::default(), Instant::now());
         let states = [("a", "ok"), ("b", "budget"), ("c", "open"), ("d", "ok"), ("e", "paused"), ("f", "probing")];
@@ -283,7 +310,7 @@ mod tests {
             rates.look(&all, start + Duration::from_secs(second));
         }
         let all: Vec<_> = states.iter().map(|(name, state)| listed(name, state, 0, 0).dependency).collect();
-        let text = frame(&all.iter().collect::<Vec<_>>(), &rates).render(false, None);
+        let text = frame(&all.iter().collect::<Vec<_>>(), &rates, MOST_SHOWN).render(false, None);
         let names: String = text.lines().skip(1).filter_map(|line| line.chars().next()).collect();
         assert_eq!(names, "ecfbda", "{text}");
     }

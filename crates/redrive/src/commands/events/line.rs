@@ -166,7 +166,7 @@ mod tests {
 
     use super::*;
 
-    const PLAIN: Output = Output { coloured: false, live: false, width: None };
+    const PLAIN: Output = Output { coloured: false, live: false, width: None, height: None };
 
     #[test]
     fn an_event_is_a_line() {

@@ -4,6 +4,7 @@ mod follow;
 mod line;
 
 use anyhow::Context;
+use clap::builder::NonEmptyStringValueParser;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::commands::{Connection, connection};
@@ -35,7 +36,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     dependency: Option<String>,
     /// Only events of the task with this id, or with the only id that begins so
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     task: Option<String>,
     /// Only events of this kind; may be repeated
     #[arg(long, value_name = "KIND")]

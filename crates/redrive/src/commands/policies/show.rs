@@ -8,7 +8,7 @@ use redrive_standard::rules::{self, Finding, Permission};
 use serde_json::Value;
 
 use super::{document, timetable};
-use crate::client::{Policy, escape};
+use crate::client::{Policy, escape, is_unanswered};
 use crate::commands::Connection;
 use crate::config::duration_text;
 use crate::exit::{Exit, ExitError, exit_of};
@@ -39,6 +39,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
         Some(file) => (of_file(file, &args.name)?, None),
         None => of_server(&args).await?,
     };
+    if let Some(note) = note.as_ref().filter(|_| args.connection.json) {
+        notice(note);
+    }
     let understood = timetable::spec_of(&document);
     if args.connection.json {
         if let Some((_, policy)) = &understood {
@@ -92,7 +95,7 @@ async fn of_server(args: &Args) -> anyhow::Result<(Value, Option<String>)> {
     let Some(context) = Context::from_name(&args.name) else { return Err(error) };
     let why = match exit_of(&error) {
         Exit::NotFound => "the server has no policy of this name".to_owned(),
-        Exit::Unreachable => format!("the server was not asked: {error:#}"),
+        Exit::Unreachable if is_unanswered(&error) => format!("the server was not asked: {error:#}"),
         _ => return Err(error),
     };
     let note = format!("this is what a policy with context = \"{context}\" inherits; {why}");

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::client::{Answer, Task, Upload, is_passing};
 use crate::commands::{Connection, connection, pairs};
-use crate::exit::{Exit, ExitError};
+use crate::exit::{Exit, with_advice};
 use crate::follow::{Follow, Wait};
 use crate::output::{Colour, Output, notice};
 use crate::serve::ThreadEntropy;
@@ -153,13 +153,10 @@ fn make_key(submission: &mut Submission) -> Option<String> {
 /// An error of the submission; if contact was lost or the server can accept nothing now, with the key that makes it safe to repeat the command.
 fn in_doubt(error: anyhow::Error, key: Option<&str>) -> anyhow::Error {
     match key {
-        Some(key) if is_passing(&error) => match error.downcast::<ExitError>() {
-            Ok(error) => {
-                let advice = format!("with --key {key} the same command can be repeated: it never makes a second task");
-                anyhow::Error::new(ExitError { message: format!("{}\n{advice}", error.message), ..error })
-            }
-            Err(error) => error,
-        },
+        Some(key) if is_passing(&error) => {
+            let advice = format!("with --key {key} the same command can be repeated: it never makes a second task");
+            with_advice(error, &advice)
+        }
         _ => error,
     }
 }

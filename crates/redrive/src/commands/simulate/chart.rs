@@ -186,7 +186,7 @@ mod tests {
     fn the_axis_shows_when_the_dependency_is_down() {
         let second = Duration::from_secs(1);
         let outage = Outage { from: 2 * second, to: 4 * second, manner: OutageKind::Fail };
-        let plain = Output { coloured: false, live: false, width: None };
+        let plain = Output { coloured: false, live: false, width: None, height: None };
         assert_eq!(axis(plain, &[outage], second, 6), "──━━──");
         assert_eq!(axis(plain, &[outage], 3 * second, 2), "━━");
         assert_eq!(axis(plain, &[], second, 3), "───");

@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_long_remark_is_wrapped_between_words() {
-        let output = |width| Output { coloured: false, live: false, width };
+        let output = |width| Output { coloured: false, live: false, width, height: None };
         for (width, expected) in [(None, [94, 96, 36]), (Some(120), [114, 111, 0])] {
             let lines = wrapped(output(width), "word ".repeat(45).trim_end());
             let widths: Vec<_> = lines.lines().map(|line| line.chars().count()).chain([0]).take(3).collect();

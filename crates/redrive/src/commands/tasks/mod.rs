@@ -9,6 +9,7 @@ mod show;
 mod watch;
 
 use clap::Subcommand;
+use clap::builder::NonEmptyStringValueParser;
 
 use crate::client::{Client, Task, escape};
 use crate::commands::{Connection, connection};
@@ -57,7 +58,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Exit> {
 #[derive(Debug, clap::Args)]
 struct TaskArgs {
     /// The task's id, or the beginning of it that no other task has
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     id: String,
     #[command(flatten)]
     connection: Connection,

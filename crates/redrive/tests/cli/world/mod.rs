@@ -14,7 +14,7 @@ mod tls_proxy;
 
 pub(crate) use business::{Business, TABLE};
 pub(crate) use call::{answer_to_post, get, post};
-pub(crate) use program::{Ended, Program, redrive, redrive_with_few_files};
+pub(crate) use program::{Ended, Program, redrive, redrive_on_terminal, redrive_with_few_files};
 pub(crate) use service::Service;
 pub(crate) use target::{Arrival, Reply, Target};
 pub(crate) use tls_proxy::TlsProxy;

@@ -15,13 +15,25 @@ use super::PATIENCE;
 /// A command line of `redrive` in `directory`, with none of Redrive's and OpenTelemetry's variables set.
 pub(crate) fn redrive(directory: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_redrive"));
+    command.args(words);
+    without_settings(command, directory)
+}
+
+/// A command line of `redrive` on a terminal of its own with as many columns.
+pub(crate) fn redrive_on_terminal(directory: &Path, columns: u32, words: &str) -> Command {
+    let shell = format!("stty cols {columns} rows 50; exec '{}' {words}", env!("CARGO_BIN_EXE_redrive"));
+    let mut command = Command::new("script");
+    command.args(["--quiet", "--return", "--command", &shell, "/dev/null"]).env("TERM", "xterm");
+    without_settings(command, directory)
+}
+
+/// The command in `directory`, without the settings of the user who runs the tests.
+fn without_settings(mut command: Command, directory: &Path) -> Command {
     let is_ours = |name: &OsStr| ["REDRIVE_", "OTEL_"].iter().any(|ours| name.to_string_lossy().starts_with(ours));
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_ours(name)) {
         command.env_remove(name);
     }
-    command.args(words).current_dir(directory).env("NO_COLOR", "1").env_remove("COLUMNS");
-    // The user's own file of servers has no part in a test.
-    command.env("XDG_CONFIG_HOME", directory);
+    command.current_dir(directory).env("NO_COLOR", "1").env_remove("COLUMNS").env("XDG_CONFIG_HOME", directory);
     command
 }
 
