@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio_postgres::config::{SslMode, TargetSessionAttrs};
+use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::tls::{MakeTlsConnect, NoTlsStream};
 use tokio_postgres::{AsyncMessage, Client, Config, Connection as Driver, NoTls, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::failure::{Cause, Failure, explain};
-use crate::trust::{Mode, TlsOptions};
+use crate::trust::{Mode, TakenOptions, TlsOptions};
 
 /// How long sent bytes may stay unacknowledged before the connection counts as lost.
 const UNACKNOWLEDGED_FOR: Duration = Duration::from_secs(10);
@@ -96,8 +96,10 @@ pub enum Driven {
 impl Address {
     /// Parses an address.
     pub fn read(url: &str, terms: &Terms<'_>) -> Result<Self, ConnectError> {
-        let (tls_options, address) = TlsOptions::take_from(url)?;
+        let (taken, address) = TakenOptions::take_from(url)?;
         let mut config: Config = address.parse().map_err(|error| ConnectError::Address(why(&error)))?;
+        let tls_options = taken.beside(config.get_ssl_mode());
+        config.ssl_mode(tls_options.mode.of_driver());
         if config.get_application_name().is_none() {
             config.application_name(terms.name);
         }
@@ -110,11 +112,6 @@ impl Address {
             let settings = terms.settings.iter().map(|(name, value)| format!("-c {name}={value}"));
             config.options(format!("{said}{}", settings.collect::<Vec<_>>().join(" ")));
         }
-        config.ssl_mode(match tls_options.mode {
-            Mode::Disable => SslMode::Disable,
-            Mode::Prefer => SslMode::Prefer,
-            Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
-        });
         let tls = match tls_options.mode {
             Mode::Disable => None,
             _ => Some(MakeRustlsConnect::new(tls_options.authorities(terms.extra_ca)?.client()?)),
@@ -205,4 +202,44 @@ impl Driven {
 fn why(error: &tokio_postgres::Error) -> String {
     use std::error::Error as _;
     error.source().map(|source| format!(": {source}")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio_postgres::config::SslMode;
+
+    use super::*;
+
+    #[test]
+    fn the_mode_and_the_authorities_of_an_address_are_used_however_they_are_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("it's ours.pem");
+        let certificate = rcgen::generate_simple_self_signed(["b".to_owned()]).unwrap();
+        std::fs::write(&file, certificate.cert.pem()).unwrap();
+        let path = file.to_str().unwrap();
+        let encoded = path.replace('\'', "%27").replace(' ', "%20");
+        let quoted = path.replace('\'', r"\'");
+        let escaped = quoted.replace(' ', r"\ ");
+        // address, the driver's mode, whether the file is what is trusted
+        let cases = [
+            ("postgres://a@b/c".to_owned(), SslMode::Prefer, false),
+            ("postgres://a@b/c?sslmode=disable".to_owned(), SslMode::Disable, false),
+            ("postgres://a@b/c?%73slmode=require".to_owned(), SslMode::Require, false),
+            ("postgres://a@b/c?%73slmode=verify-ca&port=5433".to_owned(), SslMode::Require, false),
+            (format!("postgres://a@b/c?sslmode=verify-full&sslrootcert={encoded}"), SslMode::Require, true),
+            (format!("postgres://a@b/c?ssl%72ootcert={encoded}"), SslMode::Prefer, true),
+            ("host=b sslmode = require".to_owned(), SslMode::Require, false),
+            ("host=b\u{2003}sslmode='verify-full'".to_owned(), SslMode::Require, false),
+            ("host=b\nsslmode=disable".to_owned(), SslMode::Disable, false),
+            (format!("host=b\tsslrootcert = '{quoted}'"), SslMode::Prefer, true),
+            (format!("host=b\r\nsslmode =require\r\nsslrootcert={escaped}"), SslMode::Require, true),
+        ];
+        let terms = Terms { name: "", settings: &[], extra_ca: &[], timeout: Duration::ZERO };
+        for (address, mode, is_file_trusted) in cases {
+            let read = Address::read(&address, &terms).unwrap();
+            assert_eq!(read.config.get_ssl_mode(), mode, "{address:?}");
+            assert_eq!(read.tls.is_none(), mode == SslMode::Disable, "{address:?}");
+            assert_eq!(read.tls_options.root_file(), is_file_trusted.then_some(file.as_path()), "{address:?}");
+        }
+    }
 }

@@ -5,7 +5,7 @@
 //! | `schema/` | the tables and their migrations |
 //! | `ops/` | one file per operation of the contract, each with the SQL that it runs |
 //! | `codec/` | conversion between rows and domain types |
-//! | `connect`, `trust`, `connection`, `pool` | connections, TLS options and trusted authorities, the planner's settings |
+//! | `connect`, `address_options`, `trust`, `connection`, `pool` | connections, TLS options and trusted authorities, the planner's settings |
 //! | `failure` | why a server could not be connected to, and what to do about it |
 //! | `batch` | batching: whatever is queued goes into the next transaction |
 //! | `fence` | stops a process whose program is too old for the schema |
@@ -25,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+mod address_options;
 mod batch;
 mod codec;
 pub mod connect;
