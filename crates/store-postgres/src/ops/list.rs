@@ -126,7 +126,19 @@ async fn page(
 
 /// Whether every task of the scan matches the query.
 fn is_about_all(query: &TaskQuery) -> bool {
-    let TaskQuery { statuses, dependency, policy, labels, created_from, created_before, .. } = query;
+    // All fields are named, so that a new filter is not forgotten here.
+    let TaskQuery {
+        tenant: _,
+        statuses,
+        dependency,
+        policy,
+        labels,
+        created_from,
+        created_before,
+        id_prefix: _,
+        below: _,
+        limit: _,
+    } = query;
     statuses.is_empty()
         && dependency.is_none()
         && policy.is_none()
