@@ -116,7 +116,9 @@ pub fn report(error: &anyhow::Error, wants_json: bool) -> Exit {
     }
     error_notice(format!("{error:#}"));
     let document = error.downcast_ref::<ExitError>().and_then(|failure| failure.document.as_ref());
-    if let Some(document) = document.filter(|_| wants_json)
+    // A proxy's page is not JSON.
+    let is_json = |document: &&Bytes| serde_json::from_slice::<serde::de::IgnoredAny>(document).is_ok();
+    if let Some(document) = document.filter(is_json).filter(|_| wants_json)
         && let Err(error) = Output::standard().json(document)
     {
         error_notice(format!("{error:#}"));

@@ -35,7 +35,13 @@ impl FromStr for Address {
             return Err(expected());
         }
         let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(expected)?;
-        let port = uri.port_u16().unwrap_or(default_port);
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        let after_host = authority.rsplit_once(host).map_or("", |(_, rest)| rest);
+        let port = match (uri.port_u16(), after_host.strip_prefix(':')) {
+            (Some(port), _) if port > 0 => port,
+            (None, None) => default_port,
+            _ => return Err("must have a port from 1 to 65535".to_owned()),
+        };
         let endpoint = Endpoint::new(host, port, is_secure).map_err(|_| expected())?;
         let user = uri.authority().and_then(|authority| authority.as_str().rsplit_once('@')).map(|(user, _)| user);
         let authorization = user.map(basic).transpose()?;
@@ -92,6 +98,9 @@ mod tests {
             ("http://anna:secret@localhost/", "http://***@localhost:80"),
         ] {
             assert_eq!(text.parse::<Address>().map(|address| address.to_string()).as_deref(), Ok(expected));
+        }
+        for wrong in ["http://a:99999", "http://a:x", "http://a:0", "http://a:", "http://u:p@[::1]:99999"] {
+            assert!(wrong.parse::<Address>().is_err(), "{wrong:?}");
         }
         for wrong in ["", "localhost:8620", "ftp://x", "http://", "https://", "http://x/?a=b"] {
             assert!(wrong.parse::<Address>().is_err(), "{wrong:?}");

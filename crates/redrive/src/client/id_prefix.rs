@@ -12,6 +12,7 @@ impl Client {
     /// The id of the task that `given` is, or is the unique beginning of. What is no beginning of a task id is left to the
     /// server to refuse.
     pub async fn task_id(&mut self, given: &str) -> anyhow::Result<String> {
+        let given = given.trim();
         if given.parse::<TaskId>().is_ok() || given.parse::<TaskIdPrefix>().is_err() {
             return Ok(given.to_owned());
         }

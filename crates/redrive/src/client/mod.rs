@@ -70,6 +70,10 @@ pub struct Client {
 /// What is said of an answer that no Redrive server gives.
 const NOT_REDRIVE: &str = "the answer is not that of a Redrive server; check --server";
 
+/// What is said of a proxy that asks who is there.
+const UNAUTHORIZED: &str = "a proxy in front of the server asks for a user and a password: put them into the URL of --server, or name \
+    a server with user and password_file (`redrive servers --example`)";
+
 /// What a proxy answers while it does not reach the server.
 const GATEWAY: [StatusCode; 3] =
     [StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT];
@@ -91,8 +95,22 @@ pub struct Answer {
 impl Answer {
     /// The body as `T`.
     pub fn read<T: serde::de::DeserializeOwned>(&self) -> anyhow::Result<T> {
-        serde_json::from_slice(&self.body).context(NOT_REDRIVE)
+        serde_json::from_slice(&self.body).map_err(|error| foreign(&format!("{error}"), &self.body))
     }
+
+    /// That it has no content, as the answer to a deletion. Another server may answer anything with 200.
+    pub fn expect_no_content(&self) -> anyhow::Result<()> {
+        match self.status {
+            StatusCode::NO_CONTENT => Ok(()),
+            status => Err(foreign(&format!("it answered {status}"), &self.body)),
+        }
+    }
+}
+
+/// An answer that no Redrive server gives. The server may be back in a moment: proxies answer so while it is away.
+pub fn foreign(why: &str, body: &Bytes) -> anyhow::Error {
+    let message = format!("{NOT_REDRIVE} ({why})");
+    anyhow::Error::new(ExitError { exit: Exit::Failed, message, document: Some(body.clone()), is_temporary: true })
 }
 
 impl Answer {
@@ -112,11 +130,13 @@ fn success(answer: Answer) -> anyhow::Result<Answer> {
     let (exit, message) = match problem.is_of_redrive() {
         // A proxy says that it does not reach the server.
         false if GATEWAY.contains(&answer.status) => (Exit::Unreachable, format!("{problem}\n({PROXY})")),
+        false if answer.status == StatusCode::UNAUTHORIZED => (Exit::Failed, format!("{problem}\n({UNAUTHORIZED})")),
         false => (Exit::Failed, format!("{problem}\n({NOT_REDRIVE}, and the proxy in front of it if there is one)")),
         true if is_missing => (Exit::NotFound, problem.to_string()),
         true => (Exit::Failed, problem.to_string()),
     };
-    let is_temporary = is_temporary(answer.status);
+    // Whatever answers in place of the server may not do so in a moment.
+    let is_temporary = is_temporary(answer.status) || !problem.is_of_redrive();
     Err(anyhow::Error::new(ExitError { exit, message, document: Some(answer.body), is_temporary }))
 }
 

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Context;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::Client;
+use super::{Client, foreign};
 
 /// The largest page of the server.
 const PAGE: usize = 500;
@@ -49,10 +48,12 @@ impl Pages {
         }
         let answer = client.get(&self.next_path()).await?;
         let mut rest: BTreeMap<String, Box<RawValue>> = answer.read()?;
-        let foreign = "the answer is not that of a Redrive server; check --server";
-        let items: Vec<Box<RawValue>> = serde_json::from_str(rest.remove(self.list).context(foreign)?.get())?;
+        let wrong = |why: &str| foreign(why, &answer.body);
+        let list = rest.remove(self.list).ok_or_else(|| wrong("there is no list in it"))?;
+        let items: Vec<Box<RawValue>> =
+            serde_json::from_str(list.get()).map_err(|_| wrong("what should be a list is none"))?;
         self.cursor = match rest.remove("nextCursor") {
-            Some(cursor) => serde_json::from_str(cursor.get())?,
+            Some(cursor) => serde_json::from_str(cursor.get()).map_err(|_| wrong("its cursor is no text"))?,
             None => None,
         };
         self.left = self.left.saturating_sub(items.len());

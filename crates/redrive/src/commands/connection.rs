@@ -45,8 +45,11 @@ impl Server {
         if let Some(chosen) = self.resolved.get() {
             return Ok(chosen.clone());
         }
-        let given = self.server.as_deref().unwrap_or_default();
-        let chosen = servers::resolve(Some(&servers::choice(given, "--server")?))?;
+        // An empty flag says nothing, so that the variable counts.
+        let chosen = match self.server.as_deref().filter(|given| !given.is_empty()) {
+            Some(given) => servers::resolve(Some(&servers::choice(given, "--server")?))?,
+            None => servers::without_flag()?,
+        };
         Ok(self.resolved.get_or_init(|| chosen).clone())
     }
 
@@ -79,10 +82,15 @@ impl Connection {
         Output::standard()
     }
 
+    /// What follows `--server` in a command for the same server; nothing if that is the default, or cannot be known.
+    pub(crate) fn server_flag(&self) -> Option<String> {
+        self.server.chosen().ok().and_then(|chosen| chosen.flag)
+    }
+
     /// A command line for the reader to copy, for the same server as this one.
     pub(crate) fn hint(&self, command: &str) -> String {
         let mut line = format!("{} {command}", cli::program());
-        if let Some(server) = self.server.chosen().ok().and_then(|chosen| chosen.flag) {
+        if let Some(server) = self.server_flag() {
             line += &format!(" --server {server}");
         }
         if std::env::var_os(EXTRA_CA).is_none() {

@@ -27,6 +27,9 @@ pub(crate) struct Args {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Health {
+    /// Only there to be required: other servers answer with documents, too.
+    #[serde(rename = "status")]
+    _status: String,
     set_aside: Option<SetAside>,
     clock: Option<Clock>,
 }

@@ -19,6 +19,12 @@ pub(crate) fn label(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
+/// A name that is given twice.
+pub(crate) fn twice<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let mut seen = std::collections::BTreeSet::new();
+    names.find(|name| !seen.insert(*name))
+}
+
 /// A field of a policy: the value is JSON, or else a text, so that `jitterType=FULL` needs no quotes.
 pub(crate) fn override_field(text: &str) -> Result<(String, Value), String> {
     let (name, value) = label(text).map_err(|_| "must be FIELD=VALUE, such as maxAttempts=3")?;
@@ -35,7 +41,7 @@ fn readable(field: &str, value: &Value) -> Result<(), String> {
     if !error.starts_with("unknown field") {
         // What a reader of Rust would call it, in words.
         let error = ["u16", "u32", "u64"].iter().fold(error, |error, kind| error.replace(kind, "a whole number"));
-        return Err(format!("{field}: {}", error.replace("f64", "a number")));
+        return Err(format!("{field}: {}", in_words(&error.replace("f64", "a number"))));
     }
     // The fields are named between backticks, the unknown one first.
     let known = || error.split('`').skip(3).step_by(2);
@@ -43,6 +49,24 @@ fn readable(field: &str, value: &Value) -> Result<(), String> {
         Some(meant) => Err(format!("there is no field {field:?}; did you mean {meant}?")),
         None => Err(format!("there is no field {field:?}; there are {}", known().collect::<Vec<_>>().join(", "))),
     }
+}
+
+/// What a reader of Rust says of a value, in plain words.
+fn in_words(error: &str) -> String {
+    let parts: Vec<&str> = error.split('`').collect();
+    if let ("unknown variant ", Some(given)) = (parts[0], parts.get(1)) {
+        let known = || parts.iter().skip(3).step_by(2).copied();
+        let meant = nearest(given, known()).map(|meant| format!("did you mean {meant}? ")).unwrap_or_default();
+        return format!("there is no {given}; {meant}there are {}", known().collect::<Vec<_>>().join(", "));
+    }
+    let wrong = error.strip_prefix("invalid type: ").or_else(|| error.strip_prefix("invalid value: "));
+    let Some((given, expected)) = wrong.and_then(|wrong| wrong.split_once(", expected ")) else {
+        return error.to_owned();
+    };
+    let kinds = ["string ", "integer ", "floating point ", "boolean "];
+    let given = kinds.iter().find_map(|kind| given.strip_prefix(kind)).unwrap_or(given).replace('`', "");
+    let expected = if expected == "a sequence" { "a list such as [1000,5000]" } else { expected };
+    format!("must be {expected}, not {given}")
 }
 
 /// Header fields as the server wants them: an object in which a name may have a list of values.
@@ -87,7 +111,7 @@ mod tests {
         }
         for (text, error) in [
             ("maxAttemps=3", "there is no field \"maxAttemps\"; did you mean maxAttempts?"),
-            ("maxAttempts=-1", "maxAttempts: invalid value: integer `-1`, expected a whole number"),
+            ("maxAttempts=-1", "maxAttempts: must be a whole number, not -1"),
         ] {
             assert_eq!(override_field(text), Err(error.to_owned()));
         }

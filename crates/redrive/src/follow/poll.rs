@@ -93,12 +93,15 @@ impl<'a> Poll<'a> {
     async fn look(&mut self) -> anyhow::Result<(Task, Bytes)> {
         loop {
             match self.client.get(&self.path).await {
-                Ok(answer) => {
-                    if self.unreachable_since.take().is_some() {
-                        self.say("the server is back")?;
+                Ok(answer) => match answer.read() {
+                    Ok(task) => {
+                        if self.unreachable_since.take().is_some() {
+                            self.say("the server is back")?;
+                        }
+                        return Ok((task, answer.body));
                     }
-                    return Ok((answer.read()?, answer.body));
-                }
+                    Err(error) => self.be_patient(error).await?,
+                },
                 Err(error) => self.be_patient(error).await?,
             }
         }

@@ -117,7 +117,8 @@ fn a_preset_is_shown_with_its_timetable_with_or_without_a_server() {
     }
 
     // A policy of the server's own comes first.
-    service.run_with_input(&["policies", "apply", "-"], b"policyId = \"sync\"\nmaxAttempts = 2").with(0);
+    let replaced = service.run_with_input(&["policies", "apply", "-"], b"policyId = \"sync\"\nmaxAttempts = 2").with(0);
+    replaced.says(&["sync replaces the preset of this name and inherits nothing from it; context = \"sync\""]);
     let shown = service.run(&["policies", "show", "sync", "--json"]).with(0).json();
     assert_eq!((&shown["version"], &shown["maxAttempts"]), (&json!(2), &json!(2)));
     let expected = json!([

@@ -256,3 +256,18 @@ fn a_server_that_is_not_redrive_is_called_that_and_gets_the_user_of_its_address(
     ended.says(&["404", "not that of a Redrive server; check --server"]);
     assert_eq!(other.arrival().header("authorization"), Some("Basic YW5uYTpzQGU="));
 }
+
+#[test]
+fn a_mistake_in_a_field_or_a_label_is_said_in_plain_words() {
+    let service = Service::start();
+    for (words, said) in [
+        (&["--set", "backoff=exponentail"][..], "backoff: there is no exponentail; did you mean exponential?"),
+        (&["--set", "maxAttempts=abc"], "maxAttempts: must be a whole number, not \"abc\""),
+        (&["--set", "maxAttempts=-1"], "maxAttempts: must be a whole number, not -1"),
+        (&["--set", "scheduleMs=1,2,3"], "scheduleMs: must be a list such as [1000,5000], not \"1,2,3\""),
+        (&["--label", "a=1", "--label", "b=2", "--label", "a=3"], "--label a is given twice"),
+        (&["--set", "maxAttempts=3", "--set", "maxAttempts=4"], "--set maxAttempts is given twice"),
+    ] {
+        service.run(&[&["send", "http://127.0.0.1:1/"], words].concat()).with(2).says(&[said]);
+    }
+}

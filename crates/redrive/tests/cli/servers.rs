@@ -102,3 +102,38 @@ fn a_name_that_is_none_and_a_file_that_is_wrong_are_said() {
     let example = run(directory.path(), &["servers", "--example"]).with(0).stdout;
     run_with(directory.path(), &example, &["servers"]).with(0).says(&["staging", "production"]);
 }
+
+#[test]
+fn no_command_takes_the_answer_of_another_server_for_a_success() {
+    let directory = tempfile::tempdir().unwrap();
+    for body in ["<html>hello</html>", r#"{"hello": "world"}"#] {
+        let other = Target::replying(move |_| Reply { status: 200, body: body.into() });
+        for words in [
+            &["doctor"][..],
+            &["tasks", "list"],
+            &["tasks", "cancel", "01a1f5c2-0441-7000-85c4-207f6ec45911"],
+            &["policies", "list"],
+            &["policies", "delete", "webhooks"],
+            &["dependencies", "list"],
+            &["dependencies", "pause", "billing"],
+            &["alerts", "end-silence", "cad7c0ab-7e9d-48c5-bc99-d21fb5fff6a9"],
+            &["idempotency", "delete", "create-payment", "order-7", "--etag", "1"],
+            &["send", "http://127.0.0.1:1/"],
+            &["nodes"],
+            &["report"],
+        ] {
+            let ended = run(directory.path(), &[words, &["--server", &other.url]].concat()).with(1);
+            assert!(ended.stderr.contains("not that of a Redrive server"), "{words:?} {body}: {ended:?}");
+            assert_eq!(ended.stdout, "", "{words:?}");
+        }
+    }
+}
+
+#[test]
+fn a_proxy_that_asks_for_a_user_is_said_to_and_its_page_is_not_taken_for_json() {
+    let directory = tempfile::tempdir().unwrap();
+    let proxy = Target::replying(|_| Reply { status: 401, body: "<html>who are you?</html>".into() });
+    let ended = run(directory.path(), &["tasks", "list", "--json", "--server", &proxy.url]).with(1);
+    assert_eq!(ended.stdout, "");
+    ended.says(&["401 Unauthorized", "asks for a user and a password"]);
+}

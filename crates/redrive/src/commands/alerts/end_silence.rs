@@ -43,7 +43,7 @@ struct Silence {
 async fn silence_id(client: &mut Client, given: &str) -> anyhow::Result<String> {
     let list: List = client.get("/alerts").await?.read()?;
     let silences = list.silences.unwrap_or_default();
-    let begins_so = |silence: &&Silence| silence.silence_id.starts_with(&given.to_ascii_lowercase());
+    let begins_so = |silence: &&Silence| silence.silence_id.starts_with(given);
     let what = |silence: &Silence| {
         let (rule, dependency) = (silence.rule.as_deref(), silence.dependency.as_deref());
         format!("{} of {}", rule.unwrap_or("all rules"), dependency.unwrap_or("all dependencies"))
@@ -54,8 +54,10 @@ async fn silence_id(client: &mut Client, given: &str) -> anyhow::Result<String> 
 
 pub(crate) async fn run(Args { id, connection }: Args) -> anyhow::Result<Exit> {
     let mut client = connection.client()?;
+    let id = id.trim().to_ascii_lowercase();
     let id = if id.len() < ID_LENGTH { silence_id(&mut client, &id).await? } else { id };
     let answer = client.delete(&format!("/alerts/silences/{}", escape(&id))).await?;
+    answer.expect_no_content()?;
     let output = connection.output();
     match connection.json {
         true if answer.body.is_empty() => output.json(b"{}")?,

@@ -11,8 +11,9 @@ mod show;
 mod watch;
 
 use clap::Subcommand;
+use clap::builder::NonEmptyStringValueParser;
 
-use crate::client::{Answer, Dependency, escape};
+use crate::client::{Answer, Dependency, escape, foreign};
 use crate::commands::{Connection, connection};
 use crate::exit::Exit;
 use crate::output::{Colour, printable};
@@ -70,7 +71,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Exit> {
 #[derive(Debug, clap::Args)]
 struct DependencyArgs {
     /// The dependency's name, such as https://api.example.com
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: String,
     #[command(flatten)]
     connection: Connection,
@@ -91,11 +92,14 @@ impl DependencyArgs {
     /// Prints where the dependency stands, in a line.
     fn print(&self, answer: &Answer) -> anyhow::Result<Exit> {
         let output = self.connection.output();
+        let Dependency { dependency, state, why, .. } = answer.read()?;
+        if dependency.is_empty() {
+            return Err(foreign("there is no dependency in it", &answer.body));
+        }
         if self.connection.json {
             output.json(&answer.body)?;
             return Ok(Exit::Done);
         }
-        let Dependency { dependency, state, why, .. } = answer.read()?;
         let state = output.paint(&printable(&state), colour(&state));
         output.line(format!("{} {state}: {}", printable(&dependency), printable(&why)))?;
         Ok(Exit::Done)

@@ -53,6 +53,7 @@ pub(crate) async fn run(Args { yes, etag, record }: Args) -> anyhow::Result<Exit
         }
     };
     let answer = client.delete_if_match(&record.path(), &seen).await?;
+    answer.expect_no_content()?;
     match record.connection.json {
         true if answer.body.is_empty() => output.json(b"{}")?,
         true => output.json(&answer.body)?,

@@ -48,6 +48,12 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
     for policy in &policies {
         let name = policy["policyId"].as_str().unwrap_or_default();
         let (before, answer) = apply(&mut client, name, policy).await.with_context(|| format!("policy {name}"))?;
+        let (before, was_built_in) = before.map_or((None, false), |before| (before.version, before.built_in));
+        if was_built_in && policy.get("context").is_none() {
+            notice(format!(
+                "note: {name} replaces the preset of this name and inherits nothing from it; context = \"{name}\" would let it inherit"
+            ));
+        }
         if args.connection.json {
             applied.push(answer.read()?);
         } else {
@@ -61,10 +67,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Applies one policy; says which version there was before.
-async fn apply(client: &mut Client, name: &str, policy: &Value) -> anyhow::Result<(Option<u32>, Answer)> {
+/// Applies one policy; says what it was before.
+async fn apply(client: &mut Client, name: &str, policy: &Value) -> anyhow::Result<(Option<Policy>, Answer)> {
     let before = match client.get(&format!("/retry-policies/{}", escape(name))).await {
-        Ok(answer) => answer.read::<Policy>()?.version,
+        Ok(answer) => Some(answer.read::<Policy>()?),
         Err(error) if exit_of(&error) == Exit::NotFound => None,
         Err(error) => return Err(error),
     };

@@ -15,6 +15,7 @@ built-in policy, deleting it brings the built-in one back.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The policy's name
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     name: String,
     #[command(flatten)]
     connection: Connection,
@@ -22,6 +23,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
     let answer = args.connection.client()?.delete(&format!("/retry-policies/{}", escape(&args.name))).await?;
+    answer.expect_no_content()?;
     match args.connection.json {
         true if answer.body.is_empty() => args.connection.output().json(b"{}")?,
         true => args.connection.output().json(&answer.body)?,

@@ -25,6 +25,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The name of a policy or a preset
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     name: String,
     /// Read the policy from this TOML, YAML or JSON file instead of the server
     #[arg(long, value_name = "FILE")]

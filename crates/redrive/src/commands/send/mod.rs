@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::client::{Answer, Task, Upload, is_passing};
 use crate::commands::{Connection, connection, pairs};
-use crate::exit::{Exit, with_advice};
+use crate::exit::{Exit, ExitError, with_advice};
 use crate::follow::{Follow, Wait};
 use crate::output::{Colour, Output, notice};
 use crate::serve::ThreadEntropy;
@@ -111,11 +111,19 @@ struct Submission {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     let (connection, wait) = (args.connection.clone(), args.wait);
+    for (flag, twice) in [
+        ("--label", pairs::twice(args.labels.iter().map(|(name, _)| name.as_str()))),
+        ("--set", pairs::twice(args.overrides.iter().map(|(name, _)| name.as_str()))),
+    ] {
+        if let Some(name) = twice {
+            return Err(ExitError::of(Exit::Usage, format!("{flag} {name} is given twice")));
+        }
+    }
     let (mut submission, large) = submission(args)?;
-    let advice = make_key(&mut submission);
+    let advice = make_key(&mut submission, connection.server_flag().as_deref());
     connection::run(async {
         let mut client = connection.client()?;
-        if let Some(advice) = advice.as_ref().filter(|_| !connection.json) {
+        if let Some(advice) = &advice {
             notice(advice);
         }
         if let Some(large) = large {
@@ -140,14 +148,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
 
 /// Makes a key if none is given, here and not on the server. If contact is lost before the answer arrives, the user knows the key
 /// and can repeat the request without making a second task. Returns the advice how.
-fn make_key(submission: &mut Submission) -> Option<String> {
+fn make_key(submission: &mut Submission, server: Option<&str>) -> Option<String> {
     if submission.idempotency_key.is_some() {
         return None;
     }
     let (high, low) = (ThreadEntropy.bits(), ThreadEntropy.bits());
     let key = redrive_core::id::make_key(u128::from(high) << 64 | u128::from(low));
     submission.idempotency_key = Some(key.to_string());
-    Some(repeat::advice(&key))
+    Some(repeat::advice(&key, server))
 }
 
 /// An error of the submission; if contact was lost or the server can accept nothing now, with the key that makes it safe to repeat the command.
