@@ -6,13 +6,22 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// How long ChromeDriver may take to answer. It answers `open` when the page is loaded.
-const LIMIT: Duration = Duration::from_secs(60);
+/// Sends a request and returns the `value` of its answer. The error of a command that failed is its message; that of one that
+/// is not answered within `limit` is `TimedOut`.
+pub(super) fn call(port: u16, method: &str, path: &str, body: &Value, limit: Duration) -> io::Result<Value> {
+    // A socket's timeout has the name of another error.
+    exchange(port, method, path, body, limit).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => io::Error::new(
+            io::ErrorKind::TimedOut,
+            format!("ChromeDriver took longer than {limit:?} for {method} {path}"),
+        ),
+        _ => error,
+    })
+}
 
-/// Sends a request and returns the `value` of its answer. The error of a command that failed is its message.
-pub(super) fn call(port: u16, method: &str, path: &str, body: &Value) -> io::Result<Value> {
+fn exchange(port: u16, method: &str, path: &str, body: &Value, limit: Duration) -> io::Result<Value> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.set_read_timeout(Some(LIMIT))?;
+    stream.set_read_timeout(Some(limit))?;
     let body = if body.is_null() { String::new() } else { body.to_string() };
     write!(
         stream,
@@ -54,7 +63,18 @@ fn answer(from: &mut impl BufRead) -> io::Result<Value> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
+
+    #[test]
+    fn a_command_that_is_not_answered_in_time_is_named_with_the_limit() {
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = silent.local_addr().unwrap().port();
+        let error = call(port, "POST", "/session", &Value::Null, Duration::from_millis(1)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(error.to_string(), "ChromeDriver took longer than 1ms for POST /session");
+    }
 
     #[test]
     fn the_value_of_an_answer_or_the_message_of_an_error_is_returned() {

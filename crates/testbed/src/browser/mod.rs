@@ -5,7 +5,9 @@
 
 mod call;
 
+use std::io;
 use std::process::Command;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -30,6 +32,13 @@ const ARGUMENTS: [&str; 12] = [
     "--no-proxy-server",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ];
+
+/// The longest time until Chromium is ready, on a machine that is busy with other tests.
+const START_LIMIT: Duration = Duration::from_secs(120);
+/// The longest time until ChromeDriver answers any other command. It answers `open` when the page is loaded.
+const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+/// A part of ChromeDriver's message when Chromium ends or crashes while it starts.
+const NOT_CREATED: &str = "session not created";
 
 /// The texts with less contrast than WCAG 2.2 asks for (1.4.3).
 const LOW_CONTRAST: &str = include_str!("low_contrast.js");
@@ -72,8 +81,16 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts a browser with an empty profile.
+    /// Starts a browser with an empty profile. On a busy machine Chromium sometimes does not start: that is tried once more.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start.
     pub fn start() -> Self {
+        start_with(Browser::try_start).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn try_start() -> io::Result<Self> {
         let (driver, chromium) = (program::CHROMEDRIVER.path(), program::CHROMIUM.path());
         let home = Home::new(StorageMedium::Memory, None, Farewell::Kill);
         let (files, profile) = (home.path().to_owned(), home.path().join("profile"));
@@ -95,11 +112,12 @@ impl Browser {
         let options = json!({ "binary": chromium, "args": arguments });
         let wanted =
             json!({ "alwaysMatch": { "goog:chromeOptions": options, "goog:loggingPrefs": { "browser": "ALL" } } });
-        let begun = call::call(server.port(), "POST", "/session", &json!({ "capabilities": wanted }));
-        let begun = begun.unwrap_or_else(|error| panic!("starting Chromium: {error}\n{}", server.log()));
+        let wanted = json!({ "capabilities": wanted });
+        let begun = call::call(server.port(), "POST", "/session", &wanted, START_LIMIT);
+        let begun = begun.map_err(|error| explained(&error, &server.log()))?;
         let session = format!("/session/{}", begun["sessionId"].as_str().expect("a session has an id"));
         let chromium = begun["capabilities"]["goog:processID"].as_u64().expect("a session names its process");
-        Browser { server, session, chromium }
+        Ok(Browser { server, session, chromium })
     }
 
     /// The process ids of ChromeDriver and Chromium.
@@ -196,7 +214,7 @@ impl Browser {
     }
 
     fn post(&self, path: &str, body: &Value) -> Value {
-        let answer = call::call(self.server.port(), "POST", &format!("{}{path}", self.session), body);
+        let answer = call::call(self.server.port(), "POST", &format!("{}{path}", self.session), body, COMMAND_LIMIT);
         answer.unwrap_or_else(|error| panic!("{path} {body}: {error}"))
     }
 }
@@ -204,8 +222,61 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         // Chromium ends with its session. If that fails, it ends with ChromeDriver.
-        if let Err(error) = call::call(self.server.port(), "DELETE", &self.session, &Value::Null) {
+        if let Err(error) = call::call(self.server.port(), "DELETE", &self.session, &Value::Null, COMMAND_LIMIT) {
             eprintln!("Chromium was not asked to end: {error}");
         }
+    }
+}
+
+/// Starts a second time if the first one was not ready in time or ended while it started.
+fn start_with<T>(mut start: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    match start() {
+        Err(error) if error.kind() == io::ErrorKind::TimedOut || error.to_string().contains(NOT_CREATED) => {
+            eprintln!("starting Chromium once more: {error}");
+            start()
+        }
+        started => started,
+    }
+}
+
+/// Why Chromium did not start, with ChromeDriver's log.
+fn explained(error: &io::Error, log: &str) -> io::Error {
+    let said = match error.kind() {
+        io::ErrorKind::TimedOut => format!("starting Chromium took longer than {START_LIMIT:?}\n{log}"),
+        _ => format!("starting Chromium: {error}\n{log}"),
+    };
+    io::Error::new(error.kind(), said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_browser_that_does_not_start_is_started_once_more() {
+        let timed_out = || io::Error::from(io::ErrorKind::TimedOut);
+        let crashed = || explained(&io::Error::other("session not created: Chrome failed to start"), "a log");
+        let missing = || io::Error::other("unknown capability");
+        for (errors, expected) in [
+            (vec![], Ok(1)),
+            (vec![timed_out()], Ok(2)),
+            (vec![crashed()], Ok(2)),
+            (vec![timed_out(), crashed()], Err(2)),
+            (vec![missing()], Err(1)),
+        ] {
+            let (mut errors, mut starts) = (errors.into_iter(), 0);
+            let started = start_with(|| {
+                starts += 1;
+                errors.next().map_or(Ok(starts), Err)
+            });
+            assert_eq!(started.map_err(|_| starts), expected);
+        }
+    }
+
+    #[test]
+    fn a_start_that_takes_too_long_is_said_as_that() {
+        let error = explained(&io::Error::from(io::ErrorKind::TimedOut), "the log");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut, "it is tried again");
+        assert_eq!(error.to_string(), "starting Chromium took longer than 120s\nthe log");
     }
 }
