@@ -14,6 +14,13 @@ pub enum Profile {
     Release,
 }
 
+impl Profile {
+    /// The profile that `--debug-binary` chooses.
+    pub fn of(is_debug_binary: bool) -> Self {
+        if is_debug_binary { Profile::Dev } else { Profile::Release }
+    }
+}
+
 /// The root of the repository.
 pub fn workspace_root() -> &'static Path {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));

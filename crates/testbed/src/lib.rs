@@ -28,6 +28,7 @@ pub use browser::{Browser, ColorScheme};
 pub use pgbouncer::PgBouncer;
 pub use port::free as free_port;
 pub use postgres::{Database, Postgres, SHARED_POSTGRES, SharedPostgres};
+pub use process_tree::kill_tree;
 pub use program::{Program, missing_programs};
 pub use proxy::Proxy;
 pub use redis::{Redis, RedisCluster, RedisSentinel};

@@ -32,6 +32,20 @@ pub(crate) fn cpu_time(parent: Pid) -> Duration {
     TICK * (own + living)
 }
 
+/// Kills a process with its children, and theirs (SIGKILL). It is the caller's own child, so that its id is not reused.
+pub fn kill_tree(root: u32) {
+    let mut found: Vec<Pid> = i32::try_from(root).ok().and_then(Pid::from_raw).into_iter().collect();
+    let mut at = 0;
+    while let Some(&pid) = found.get(at) {
+        // Suspended before its children are listed, so that it can start no more of them.
+        signal(pid, Signal::STOP);
+        crate::wait_until("a process has stopped", || is_stopped(pid) || is_gone(pid));
+        found.extend(children(pid));
+        at += 1;
+    }
+    found.into_iter().for_each(|pid| signal(pid, Signal::KILL));
+}
+
 /// Whether the process no longer runs. A zombie does not run.
 pub(crate) fn is_gone(pid: Pid) -> bool {
     Stat::of(pid).is_none_or(|stat| matches!(stat.state, 'Z' | 'X'))

@@ -46,8 +46,7 @@ pub struct Arguments {
 
 /// Makes the binary, manual pages, completions, unit and package.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let profile = if arguments.debug_binary { Profile::Dev } else { Profile::Release };
-    let built = binary::build(profile)?;
+    let built = binary::build(Profile::of(arguments.debug_binary))?;
     let out = binaries::scratch_dir("dist")?;
     let package = make(&built, &out, SourceDate::find()?, Compression::Xz)?;
     let megabytes = |path: &Path| fs::metadata(path).map(|file| file.len() as f64 / 1e6);
