@@ -10,28 +10,83 @@ use super::steps::Step;
 /// A program that must be installed.
 struct Tool {
     program: &'static str,
+    /// The argument that it prints its version for.
+    version: &'static str,
     what_for: &'static str,
     /// The Debian packages that contain it.
     packages: &'static [&'static str],
 }
 
 const TOOLS: &[Tool] = &[
-    Tool { program: "cc", what_for: "to compile the bundled SQLite", packages: &["gcc", "libc6-dev"] },
-    Tool { program: "sqlite3", what_for: "to look into the store from outside", packages: &["sqlite3"] },
-    Tool { program: "curl", what_for: "to run the commands of the documentation", packages: &["curl"] },
-    Tool { program: "python3", what_for: "to run the reference of the request hash", packages: &["python3"] },
-    Tool { program: "node", what_for: "to run the reference of the request hash", packages: &["nodejs"] },
-    Tool { program: "esbuild", what_for: "to run the example in TypeScript", packages: &["esbuild"] },
-    Tool { program: "promtool", what_for: "to check metrics and alert rules", packages: &["prometheus"] },
+    Tool {
+        program: "cc",
+        version: "--version",
+        what_for: "to compile the bundled SQLite",
+        packages: &["gcc", "libc6-dev"],
+    },
+    Tool {
+        program: "sqlite3",
+        version: "--version",
+        what_for: "to look into the store from outside",
+        packages: &["sqlite3"],
+    },
+    Tool {
+        program: "curl",
+        version: "--version",
+        what_for: "to run the commands of the documentation",
+        packages: &["curl"],
+    },
+    Tool {
+        program: "python3",
+        version: "--version",
+        what_for: "to run the reference of the request hash",
+        packages: &["python3"],
+    },
+    Tool {
+        program: "node",
+        version: "--version",
+        what_for: "to run the reference of the request hash",
+        packages: &["nodejs"],
+    },
+    Tool {
+        program: "esbuild",
+        version: "--version",
+        what_for: "to run the example in TypeScript",
+        packages: &["esbuild"],
+    },
+    Tool {
+        program: "promtool",
+        version: "--version",
+        what_for: "to check metrics and alert rules",
+        packages: &["prometheus"],
+    },
     Tool {
         program: "prometheus-alertmanager",
+        version: "--version",
         what_for: "to be told of alerts",
         packages: &["prometheus-alertmanager"],
     },
-    Tool { program: "objcopy", what_for: "to strip the packaged program", packages: &["binutils"] },
-    Tool { program: "dpkg-shlibdeps", what_for: "to make a package", packages: &["dpkg-dev"] },
-    Tool { program: "man", what_for: "to check the manual pages", packages: &["man-db"] },
-    Tool { program: "jq", what_for: "to run the commands of the documentation", packages: &["jq"] },
+    Tool {
+        program: "objcopy",
+        version: "--version",
+        what_for: "to strip the packaged program",
+        packages: &["binutils"],
+    },
+    Tool { program: "dpkg-shlibdeps", version: "--version", what_for: "to make a package", packages: &["dpkg-dev"] },
+    Tool { program: "man", version: "--version", what_for: "to check the manual pages", packages: &["man-db"] },
+    Tool {
+        program: "jq",
+        version: "--version",
+        what_for: "to run the commands of the documentation",
+        packages: &["jq"],
+    },
+    Tool {
+        program: "openssl",
+        // Version 3.0 refuses `--version`.
+        version: "version",
+        what_for: "to run the commands of the documentation",
+        packages: &["openssl"],
+    },
 ];
 
 /// Installs Debian packages without starting their services: the tests start their own servers, on other ports. An
@@ -94,7 +149,7 @@ struct Missing {
 impl Missing {
     fn now() -> Self {
         let mut missing = Missing::default();
-        for tool in TOOLS.iter().filter(|tool| !answers(tool.program, "--version")) {
+        for tool in TOOLS.iter().filter(|tool| !answers(tool.program, tool.version)) {
             missing.add(tool.program, tool.what_for, tool.packages);
         }
         for server in redrive_testbed::missing_programs() {
@@ -170,6 +225,16 @@ fn succeeds(command: &mut Command) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_is_installed_is_not_asked_for() {
+        let path = std::env::var_os("PATH").unwrap();
+        let is_installed = |program: &str| std::env::split_paths(&path).any(|dir| dir.join(program).is_file());
+        for tool in TOOLS {
+            assert_eq!(answers(tool.program, tool.version), is_installed(tool.program), "{}", tool.program);
+        }
+        assert!(TOOLS.iter().any(|tool| tool.program == "openssl"), "docs/deploying.md makes a certificate with it");
+    }
 
     #[test]
     fn what_is_missing_is_one_sentence_that_names_each_package_once() {
