@@ -2,7 +2,9 @@
 
 use fastrand::Rng;
 
-use crate::targets::{answer, batch, cursor, event_id, headers, policy, retry_after, rows, submission, trace_context};
+use crate::targets::{
+    answer, batch, cursor, event_id, headers, policy, retry_after, rows, submission, task_id_prefix, trace_context,
+};
 
 /// One function that takes bytes from outside.
 pub struct Target {
@@ -34,6 +36,7 @@ pub static TARGETS: &[Target] = &[
     rows::TARGET,
     answer::TARGET,
     trace_context::TARGET,
+    task_id_prefix::TARGET,
 ];
 
 /// The target with this name.

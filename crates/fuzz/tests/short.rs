@@ -66,6 +66,11 @@ fn trace_contexts_keep_their_properties() {
     every_property_holds("trace-context", 20_000);
 }
 
+#[test]
+fn beginnings_of_task_ids_keep_their_properties() {
+    every_property_holds("task-id-prefix", 5_000);
+}
+
 /// A sample that every target refuses would leave the fuzzer with nothing to mutate.
 #[test]
 fn every_sample_keeps_the_properties() {

@@ -10,4 +10,5 @@ pub(crate) mod policy;
 pub(crate) mod retry_after;
 pub(crate) mod rows;
 pub(crate) mod submission;
+pub(crate) mod task_id_prefix;
 pub(crate) mod trace_context;
