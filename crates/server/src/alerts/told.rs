@@ -6,6 +6,7 @@
 //! before. They are written in turn: a process that dies while it writes one leaves the other. Over a shared store each node has
 //! its own. A node that never returns does not tell its sinks that its alerts are over.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -30,8 +31,9 @@ const LEASE: Duration = Duration::from_secs(30);
 /// How long a list is kept that is not written again. What fires longer is told again before, and so is the list.
 const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// The most alerts of a list that fire, and of one notification that are over. Each takes a few hundred bytes of the record.
-const MOST: usize = 2_000;
+/// The most bytes of a list, which is written twice for each notification: a few thousand alerts, or about a thousand with the
+/// longest names and reasons. Of alerts that do not fit, a process that starts does not know that a sink was told of them.
+const MAX_BYTES: usize = 1024 * 1024;
 
 /// What a sink was told.
 #[derive(Debug, Default)]
@@ -56,6 +58,49 @@ struct ToldList {
     sent: Vec<SentNotification>,
 }
 
+impl ToldList {
+    /// The list, within `MAX_BYTES`: first the alerts that fire, then those that are over, each the newest first.
+    fn new<'a>(
+        (sequence, is_certain): (u64, bool),
+        firing: impl Iterator<Item = &'a Alert>,
+        sent: &BTreeMap<Signal, Sent>,
+    ) -> Result<Self, serde_json::Error> {
+        let without_alerts = sent.iter().map(SentNotification::without_alerts).collect();
+        let mut list = ToldList { sequence, firing: Vec::new(), is_certain, sent: without_alerts };
+        let mut room = MAX_BYTES.saturating_sub(serde_json::to_vec(&list)?.len());
+        let mut takes = |alert: &ToldAlert| -> Result<bool, serde_json::Error> {
+            // With the comma behind it.
+            let rest = room.checked_sub(serde_json::to_vec(alert)?.len() + 1);
+            room = rest.unwrap_or(0);
+            Ok(rest.is_some())
+        };
+        let mut firing: Vec<&Alert> = firing.collect();
+        firing.sort_by_key(|alert| Reverse(alert.fired_at));
+        for alert in firing.into_iter().map(ToldAlert::of) {
+            if !takes(&alert)? {
+                break;
+            }
+            list.firing.push(alert);
+        }
+        let mut over: Vec<(usize, &Alert)> = sent
+            .values()
+            .enumerate()
+            .flat_map(|(at, sent)| sent.resolved.iter().map(move |alert| (at, alert)))
+            .collect();
+        over.sort_by_key(|(_, alert)| Reverse(alert.resolved_at));
+        for (at, alert) in over {
+            let alert = ToldAlert::of(alert);
+            if !takes(&alert)? {
+                break;
+            }
+            if let Some(sent) = list.sent.get_mut(at) {
+                sent.resolved.push(alert);
+            }
+        }
+        Ok(list)
+    }
+}
+
 /// A notification in a list.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -66,11 +111,11 @@ struct SentNotification {
 }
 
 impl SentNotification {
-    fn of((signal, sent): (&Signal, &Sent)) -> Self {
+    fn without_alerts((signal, sent): (&Signal, &Sent)) -> Self {
         SentNotification {
             rule: signal.as_str().to_owned(),
             tasks: sent.tasks.iter().map(TaskId::to_string).collect(),
-            resolved: sent.resolved.iter().take(MOST).map(ToldAlert::of).collect(),
+            resolved: Vec::new(),
         }
     }
 
@@ -164,13 +209,8 @@ pub(super) async fn write<'a>(
     sent: &BTreeMap<Signal, Sent>,
 ) -> Result<(), Error> {
     let (records, key) = (app.engine.store().records(), key(app, sink, sequence % 2)?);
-    let list = ToldList {
-        sequence,
-        firing: firing.take(MOST).map(ToldAlert::of).collect(),
-        is_certain,
-        sent: sent.iter().map(SentNotification::of).collect(),
-    };
-    let body = serde_json::to_vec(&list).map_err(|error| Error::Corrupt(error.to_string()))?;
+    let list = ToldList::new((sequence, is_certain), firing, sent);
+    let body = list.and_then(|list| serde_json::to_vec(&list)).map_err(|error| Error::Corrupt(error.to_string()))?;
     records.delete(key.clone(), None, app.engine.now()).await?;
     let execution = ExecutionId::from_u128(app.engine.random_bits());
     let ask = Reserve {
@@ -203,4 +243,61 @@ fn key(app: &App, sink: &SinkName, place: u64) -> Result<RecordKey, Error> {
         operation: Operation::Named(OperationName::try_new(OPERATION).map_err(invalid)?),
         name: RecordName::try_new(name).map_err(invalid)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An alert with the longest name; of two, the one with the higher number is newer.
+    fn alert(signal: Signal, number: u64) -> Alert {
+        let dependency = Dependency::try_new(format!("{number:\"<300}")).unwrap();
+        let subject = Subject::Lane(Lane { tenant: TenantId::default_tenant(), dependency });
+        let severity = redrive_core::alerts::Rule::default_of(signal).severity;
+        let fired_at = Timestamp::from_millis(number);
+        Alert { signal, subject, severity, value: 1.0, why: "w".repeat(200), fired_at, resolved_at: None }
+    }
+
+    fn over(signal: Signal, number: u64) -> Alert {
+        Alert { resolved_at: Some(Timestamp::from_millis(number)), ..alert(signal, number) }
+    }
+
+    fn list(firing: u64, resolved: u64) -> ToldList {
+        let firing: Vec<Alert> = (0..firing).map(|number| alert(Signal::DependencyPaused, number)).collect();
+        let sent = |signal| {
+            let resolved = (0..resolved).map(|number| over(signal, number)).collect();
+            (signal, Sent { tasks: vec![TaskId::from_parts(1, 2)], resolved, is_delivered: false })
+        };
+        let sent = [Signal::DeadLetter, Signal::DependencyPaused].map(sent).into();
+        let list = ToldList::new((7, true), firing.iter(), &sent).unwrap();
+        let bytes = serde_json::to_vec(&list).unwrap().len();
+        assert!(bytes <= MAX_BYTES, "{bytes} bytes");
+        let is_all =
+            list.firing.len() == firing.len() && list.sent.iter().all(|sent| sent.resolved.len() as u64 == resolved);
+        assert!(is_all || bytes > MAX_BYTES - 2_000, "{bytes} bytes, and more would have fitted");
+        list
+    }
+
+    #[test]
+    fn a_list_of_the_longest_names_has_at_most_a_mebibyte_and_leaves_out_the_oldest() {
+        let newest_first = |alerts: &[ToldAlert], newest: u64| {
+            let numbers: Vec<u64> = alerts.iter().map(|alert| alert.fired_at).collect();
+            assert_eq!(numbers, (0..numbers.len() as u64).map(|at| newest - at).collect::<Vec<_>>());
+        };
+        // What is over has the room that what fires leaves, whatever its signal.
+        let mixed = list(500, 2_000);
+        assert_eq!(mixed.firing.len(), 500);
+        let [one, other] = mixed.sent.as_slice() else { panic!("two signals") };
+        assert!(one.resolved.len() > 100 && one.resolved.len().abs_diff(other.resolved.len()) <= 1);
+        newest_first(&one.resolved, 1_999);
+        newest_first(&other.resolved, 1_999);
+
+        let full = list(5_000, 2_000);
+        assert!(full.firing.len() > 700, "{}", full.firing.len());
+        newest_first(&full.firing, 4_999);
+        assert!(full.sent.iter().all(|sent| sent.resolved.is_empty() && sent.tasks.len() == 1));
+
+        let small = list(3, 2);
+        assert_eq!((small.firing.len(), small.sent[0].resolved.len(), small.sent[1].resolved.len()), (3, 2, 2));
+    }
 }
