@@ -325,10 +325,7 @@ impl Client {
 
     fn not_connected(&self, error: &DialError) -> anyhow::Error {
         match error.kind {
-            DialErrorKind::TlsCertificate => self.unreachable_with_hint(
-                error,
-                "trust the authority of its certificate with --extra-ca FILE or REDRIVE_TRANSPORT_EXTRA_CA",
-            ),
+            DialErrorKind::TlsCertificate => self.unreachable_with_hint(error, certificate_hint(&error.to_string())),
             DialErrorKind::TlsHandshake => self.unreachable_with_hint(
                 error,
                 "does it speak TLS? `redrive serve` itself does not; a proxy in front of it may",
@@ -341,6 +338,25 @@ impl Client {
         let message = format!("cannot reach the server at {}: {cause}\n({hint})", self.address);
         ExitError::of(Exit::Unreachable, message)
     }
+}
+
+/// What to do about a certificate that cannot be used, by what the TLS library says of it.
+fn certificate_hint(why: &str) -> &'static str {
+    const HINTS: [(&str, &str); 4] = [
+        (
+            "not valid for name",
+            "connect to a name that the certificate has, or give the server a certificate for this one",
+        ),
+        (
+            "CaUsedAsEndEntity",
+            "the certificate is that of an authority (CA:TRUE): give the server one with CA:FALSE, and trust what signed it with \
+             --extra-ca FILE",
+        ),
+        ("expired", "renew the certificate; if it is valid, the clock of this machine is wrong"),
+        ("not valid yet", "the clock of this machine or of the one that made the certificate is wrong"),
+    ];
+    let hint = HINTS.iter().find(|(part, _)| why.contains(part)).map(|(_, hint)| *hint);
+    hint.unwrap_or("trust the authority of its certificate with --extra-ca FILE or REDRIVE_TRANSPORT_EXTRA_CA")
 }
 
 /// Whether this error may be over in a moment: the server cannot be reached, or accepts nothing now.

@@ -171,7 +171,7 @@ fn a_dead_letter_is_told_even_if_the_process_is_killed_before_its_sink_is() {
     configure(directory.path(), &receiver, r#"["dead-letter"]"#);
     let service = Service::start_in(directory.path(), &["--config", "redrive.toml"]);
     let told = told(&receiver, "dead-letter");
-    assert_eq!(told["alerts"][0]["why"], "1 task became dead letters in the last 5 minutes");
+    assert_eq!(told["alerts"][0]["why"], "1 dead letter appeared in the last 5 minutes");
     service.stop();
 }
 

@@ -51,6 +51,18 @@ fn a_certificate_that_is_not_trusted_ends_with_6_and_says_what_to_do() {
 }
 
 #[test]
+fn a_certificate_for_another_name_is_not_blamed_on_its_authority() {
+    let service = Service::start();
+    let proxy = TlsProxy::start(service.authority());
+    let (file, url) = (proxy.ca_file(), proxy.url.replace("localhost", "127.0.0.1"));
+    let words = ["tasks", "list", "--server", &url, "--extra-ca", file.to_str().unwrap()];
+    Program::start(redrive(Path::new("."), &words))
+        .end()
+        .with(6)
+        .says(&["(connect to a name that the certificate has"]);
+}
+
+#[test]
 fn a_file_of_authorities_that_cannot_be_used_ends_with_78() {
     let words = ["tasks", "list", "--server", "https://localhost:1", "--extra-ca", "no.pem"];
     Program::start(redrive(Path::new("."), &words)).end().with(78).says(&[

@@ -6,7 +6,7 @@ use std::time::Duration;
 use redrive_core::alerts::{Reading, Rules, Signal, Subject};
 use redrive_core::guards::{breaker, gone};
 use redrive_core::health::{Figure, Health, Tally, Thresholds};
-use redrive_core::{Dependency, Lane, Status, TaskId, TenantId, Timestamp};
+use redrive_core::{Dependency, Lane, Status, TaskId, TenantId, Timestamp, counted};
 use redrive_engine::{LaneReport, WaitingFor};
 use redrive_store::TaskQuery;
 
@@ -94,7 +94,7 @@ impl Observations {
         self.budget_spent.retain(|_, at| now.since(*at) < SPENT_FOR);
 
         let mut readings = Readings::default();
-        readings.recent(Signal::DeadLetter, &self.dead_letters, ("task", "became dead letters"), rules);
+        readings.recent(Signal::DeadLetter, &self.dead_letters, ("dead letter", "appeared"), rules);
         let what = ("attempt", "failed because the certificate is not trusted");
         readings.recent(Signal::CertificateError, &self.certificate_errors, what, rules);
         readings.recent(Signal::SinkFailing, &self.undelivered, ("notification", "could not be delivered"), rules);
@@ -161,16 +161,16 @@ impl Readings {
         self.readings.push(Reading { signal, subject, value, why });
     }
 
-    /// What happened in the window, such as ("task", "became dead letters").
+    /// What happened in the window, such as ("dead letter", "appeared").
     fn recent(&mut self, signal: Signal, recent: &Recent, (noun, what): (&str, &str), rules: &Rules) {
         let ByLane { lanes, others } = recent.sums();
         let when = in_the_last(rules.of(signal).window);
         for (lane, count) in lanes {
-            let why = format!("{} {what} {when}", counted(count.into(), noun));
+            let why = format!("{} {what} {when}", counted(count, noun));
             self.add(signal, Subject::Lane(lane), count.into(), why);
         }
         if others > 0 {
-            let why = format!("{} of further dependencies {what} {when}", counted(others.into(), noun));
+            let why = format!("{} of further dependencies {what} {when}", counted(others, noun));
             self.add(signal, Subject::Service, others.into(), why);
         }
     }
@@ -241,8 +241,8 @@ impl Readings {
         let lane = |dependency| Subject::Lane(Lane { tenant: tenant.clone(), dependency });
         let each = last.dependencies.into_iter().map(|(dependency, tally)| (lane(dependency), tally));
         for (subject, tally) in all.chain(each).filter(|(_, tally)| tally.dead_letters > 0) {
-            let tasks = counted(tally.dead_letters.into(), "task");
-            let why = format!("{tasks} became dead letters {}", in_the_last(window));
+            let dead_letters = counted(tally.dead_letters, "dead letter");
+            let why = format!("{dead_letters} appeared {}", in_the_last(window));
             self.add(Signal::DeadLetterGrowth, subject, tally.dead_letters.into(), why);
         }
     }
@@ -298,11 +298,6 @@ impl Readings {
 
 fn waits_for_budget(report: &LaneReport) -> bool {
     report.waiting.is_some_and(|waiting| waiting.what == WaitingFor::Budget)
-}
-
-/// A number of things, in words.
-fn counted(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 /// A window, in words.

@@ -56,7 +56,7 @@ async fn dead_letters_that_become_more_are_an_alert_of_the_dependency_and_of_all
     assert!(!fires(&alerts, "dead-letter-growth", "billing"), "ten are not too many");
     world.dead_letter("billing").await;
     let alerts = world.alerts_until(|alerts| fires(alerts, "dead-letter-growth", "billing")).await;
-    let expected = "11 tasks became dead letters in the last 10 minutes";
+    let expected = "11 dead letters appeared in the last 10 minutes";
     assert_eq!(why(&alerts, "dead-letter-growth", Some("billing")), expected);
     assert_eq!(why(&alerts, "dead-letter-growth", None), expected);
     world.alerts_until(|alerts| !fires(alerts, "dead-letter-growth", "billing")).await;

@@ -106,8 +106,8 @@ async fn dead_letters_are_told_once_per_group_and_resolved_when_they_are_over() 
     );
     let named: Vec<_> =
         document["alerts"].as_array().unwrap().iter().map(|one| (&one["dependency"], &one["why"])).collect();
-    let why = |tasks: &str| json!(format!("{tasks} became dead letters in the last 5 minutes"));
-    assert_eq!(named, [(&json!("billing"), &why("2 tasks")), (&json!("mail"), &why("1 task"))]);
+    let why = |dead_letters: &str| json!(format!("{dead_letters} appeared in the last 5 minutes"));
+    assert_eq!(named, [(&json!("billing"), &why("2 dead letters")), (&json!("mail"), &why("1 dead letter"))]);
     world.until_confirmed().await;
     assert!(fires(&world.alerts().await, "dead-letter", "billing"));
 
@@ -142,7 +142,7 @@ async fn every_kind_of_sink_gets_its_own_document_and_only_what_it_asked_for() {
     assert_eq!(of("ops")[0].authorization.as_deref(), Some("Bearer s3cret"));
     assert_eq!(of("chat")[0].authorization, None);
     let text = of("chat")[0].document["text"].as_str().unwrap();
-    assert!(text.contains("[warning] billing: 1 task became dead letters in the last 5 minutes"), "{text}");
+    assert!(text.contains("[warning] billing: 1 dead letter appeared in the last 5 minutes"), "{text}");
     assert_eq!(of("prom")[0].url, format!("{RECEIVER}prom/api/v2/alerts"));
     assert_eq!(of("prom")[0].document[0]["labels"]["alertname"], "RedriveDeadLetter");
     assert!(of("breakers").is_empty() && of("pager").is_empty(), "{told:?}");
