@@ -1,8 +1,14 @@
 //! The pages as a reader sees and uses them, in a real browser.
 
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
 use redrive_testbed::browser::keys;
 use redrive_testbed::{Browser, ColorScheme};
 use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 use crate::world::World;
 
@@ -24,6 +30,80 @@ fn find(browser: &Browser, query: &str, expected: [&str; 2]) {
     browser.press(&[keys::ESCAPE, keys::ESCAPE, "/", query].concat());
     let first = json!(expected).to_string();
     browser.wait_until(&format!("JSON.stringify({FOUND}[0]) === {}", json!(first)));
+}
+
+/// What a proxy does with a request for the reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reference {
+    Passed,
+    Refused,
+    /// It waits until this is changed.
+    Held,
+}
+
+/// A proxy that serves the API under `/redrive`, without that prefix for the server, and another application beside it.
+struct PrefixProxy {
+    address: SocketAddr,
+    reference: watch::Sender<Reference>,
+    /// The paths that were asked for.
+    paths: Arc<Mutex<Vec<String>>>,
+}
+
+impl PrefixProxy {
+    async fn of(world: &World) -> PrefixProxy {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (address, server) = (listener.local_addr().unwrap(), world.address);
+        let (reference, watched) = watch::channel(Reference::Passed);
+        let paths: Arc<Mutex<Vec<String>>> = Arc::default();
+        let asked = paths.clone();
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let (asked, watched) = (asked.clone(), watched.clone());
+                // A browser opens connections that it does not use, and closes them at any moment.
+                tokio::spawn(async move { pass(client, server, &asked, watched).await.unwrap_or_default() });
+            }
+        });
+        PrefixProxy { address, reference, paths }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}/redrive{path}", self.address)
+    }
+
+    /// How often this path was asked for.
+    fn count(&self, path: &str) -> usize {
+        self.paths.lock().unwrap().iter().filter(|asked| *asked == path).count()
+    }
+}
+
+/// One request and its answer.
+async fn pass(
+    client: TcpStream,
+    server: SocketAddr,
+    asked: &Mutex<Vec<String>>,
+    mut reference: watch::Receiver<Reference>,
+) -> std::io::Result<()> {
+    let mut client = BufReader::new(client);
+    let mut line = String::new();
+    client.read_line(&mut line).await?;
+    let Some(path) = line.split(' ').nth(1).map(str::to_owned) else { return Ok(()) };
+    while line.trim_end() != "" {
+        line.clear();
+        client.read_line(&mut line).await?;
+    }
+    asked.lock().unwrap().push(path.clone());
+    if path == "/redrive/docs" {
+        reference.wait_for(|reference| *reference != Reference::Held).await.map_err(std::io::Error::other)?;
+    }
+    let is_refused = path == "/redrive/docs" && *reference.borrow() == Reference::Refused;
+    let Some(stripped) = path.strip_prefix("/redrive").filter(|_| !is_refused) else {
+        return client.write_all(b"HTTP/1.1 503 x\r\ncontent-length: 5\r\nconnection: close\r\n\r\nother").await;
+    };
+    let mut upstream = TcpStream::connect(server).await?;
+    upstream
+        .write_all(format!("GET {stripped} HTTP/1.1\r\nhost: {server}\r\nconnection: close\r\n\r\n").as_bytes())
+        .await?;
+    tokio::io::copy(&mut upstream, &mut client).await.map(drop)
 }
 
 // The browser blocks the thread that asks it, so the server runs on others.
@@ -154,6 +234,53 @@ async fn the_page_of_a_problem_searches_the_reference() {
     browser.wait_until("location.pathname + location.hash === '/docs#submitTask.body.targetUrl'");
     browser.wait_until("document.querySelector(':target dt').textContent.startsWith('targetUrl')");
     assert_eq!(browser.complaints(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_page_works_behind_a_proxy_that_serves_it_under_a_prefix() {
+    let world = World::start().await;
+    let (browser, proxy) = (Browser::start(), PrefixProxy::of(&world).await);
+    browser.resize(1280, 800);
+    for path in PAGES {
+        browser.open(&proxy.url(path));
+        let before = proxy.count("/redrive/docs");
+        find(&browser, "targetUrl", ["targetUrl", "#submitTask.body.targetUrl"]);
+        let asked = proxy.count("/redrive/docs") - before;
+        assert_eq!(asked, usize::from(path != "/docs"), "the reference is its own index: {path}");
+        browser.press(keys::ENTER);
+        browser.wait_until("location.pathname + location.hash === '/redrive/docs#submitTask.body.targetUrl'");
+    }
+    for path in PAGES {
+        browser.open(&proxy.url(path));
+        let links = browser.evaluate(
+            "[...new Set([...document.links].filter((link) => !link.getAttribute('href').startsWith('#')) \
+             .map((link) => link.pathname))]",
+        );
+        let links: Vec<_> = links.as_array().unwrap().iter().filter_map(serde_json::Value::as_str).collect();
+        assert!(links.contains(&"/redrive/docs") && links.contains(&"/redrive/openapi.json"), "{path}: {links:?}");
+        for link in links {
+            let stripped = link.strip_prefix("/redrive").unwrap_or_else(|| panic!("{path} links to {link}"));
+            assert_eq!(world.get(stripped).await.status, 200, "{path} links to {link}");
+        }
+    }
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_of_a_problem_asks_once_for_the_reference_and_again_after_a_failure() {
+    let world = World::start().await;
+    let (browser, proxy) = (Browser::start(), PrefixProxy::of(&world).await);
+    browser.open(&proxy.url(PAGES[2]));
+    proxy.reference.send_replace(Reference::Held);
+    browser.press("/targetUrl");
+    proxy.reference.send_replace(Reference::Refused);
+    browser
+        .wait_until("document.querySelector('.message').textContent.startsWith('The reference could not be loaded')");
+    assert_eq!(proxy.count("/redrive/docs"), 1, "nine letters wait for one answer");
+
+    proxy.reference.send_replace(Reference::Passed);
+    find(&browser, "targetUrl", ["targetUrl", "#submitTask.body.targetUrl"]);
+    assert_eq!(proxy.count("/redrive/docs"), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

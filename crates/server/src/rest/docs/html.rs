@@ -22,8 +22,25 @@ pub(crate) static SECURITY_POLICY: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
+/// What links to other pages begin with. They are relative, so that they also work behind a proxy that serves the API under a
+/// prefix.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Root(&'static str);
+
+impl Root {
+    /// Of a page such as `/docs`.
+    pub(crate) const HERE: Root = Root("");
+    /// Of a page such as `/problems/NAME`.
+    pub(crate) const ABOVE: Root = Root("../");
+
+    /// The link to a page, whose path begins with a slash.
+    pub(crate) fn link(self, path: &str) -> String {
+        format!("{}{}", self.0, path.trim_start_matches('/'))
+    }
+}
+
 /// A whole page.
-pub(crate) fn page(title: &str, navigation: &Markup, main: &Markup) -> String {
+pub(crate) fn page(title: &str, root: Root, navigation: &Markup, main: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -38,14 +55,14 @@ pub(crate) fn page(title: &str, navigation: &Markup, main: &Markup) -> String {
                 a class="skip" href="#main" { "Skip to the text" }
                 div class="side" {
                     header class="bar" {
-                        a class="brand" href="/docs" { "Redrive" small { "API " (env!("CARGO_PKG_VERSION")) } }
+                        a class="brand" href=(root.link("/docs")) { "Redrive" small { "API " (env!("CARGO_PKG_VERSION")) } }
                         (search())
                         // A popover opens, and closes by Escape or a tap elsewhere, without a script.
                         button class="menu-button" type="button" popovertarget="menu" { "Menu" }
                     }
                     nav id="menu" popover aria-label="Contents" {
                         (navigation)
-                        a class="raw" href="/openapi.json" { "openapi.json" }
+                        a class="raw" href=(root.link("/openapi.json")) { "openapi.json" }
                     }
                 }
                 main id="main" { (main) }

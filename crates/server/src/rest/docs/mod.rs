@@ -39,9 +39,9 @@ static PAGE: LazyLock<String> = LazyLock::new(|| {
             }
         }
         (fields::documents(schemas))
-        (problems::section())
+        (problems::section(html::Root::HERE))
     };
-    html::page("Redrive API reference", &navigation(schemas), &main)
+    html::page("Redrive API reference", html::Root::HERE, &navigation(schemas), &main)
 });
 
 /// The reference, with examples for the host that the reader came by.
@@ -83,6 +83,20 @@ mod tests {
             assert!(page.contains(&format!("id=\"{link}\"")), "#{link}");
         }
         assert!(page.contains("http://127.0.0.1:7373/retry-tasks"));
+    }
+
+    #[test]
+    fn links_between_pages_are_relative_to_each_page() {
+        let problem = problem_page(crate::rest::problem::kind::ALL[0]);
+        for (page, depth) in [(reference_page(None), ""), (problem_list(), ""), (problem, "../")] {
+            let links = page.split(" href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+            let others: Vec<_> = links.filter(|link| !link.starts_with('#')).collect();
+            for link in &others {
+                let path = link.strip_prefix(depth).unwrap_or_else(|| panic!("{link} is not relative to its page"));
+                assert!(["docs", "problems", "openapi.json"].contains(&path.split('/').next().unwrap()), "{link}");
+            }
+            assert!(others.len() > 2, "{others:?}");
+        }
     }
 
     #[test]

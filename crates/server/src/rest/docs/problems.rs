@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::html::{self, prose};
+use super::html::{self, Root, prose};
 use crate::rest::problem::{Kind, kind};
 
 /// What a type is linked by within the reference.
@@ -10,14 +10,14 @@ pub(crate) fn anchor(name: &str) -> String {
     format!("problem-{name}")
 }
 
-/// The part of the reference.
-pub(crate) fn section() -> Markup {
+/// The part of the reference, for a page with these links.
+pub(crate) fn section(root: Root) -> Markup {
     html! {
         section class="group" id="problem-types" {
             h2 { "Problems" }
             p class="lead" { "Every error is a problem detail of one of these types." }
             @for kind in kind::ALL {
-                article class="document" id=(anchor(kind.name)) data-kind="Problems" { (one(kind)) }
+                article class="document" id=(anchor(kind.name)) data-kind="Problems" { (one(kind, root)) }
             }
         }
     }
@@ -25,30 +25,30 @@ pub(crate) fn section() -> Markup {
 
 /// The page that lists all types.
 pub(crate) fn problem_list() -> String {
-    html::page("Problems · Redrive", &navigation(), &section())
+    html::page("Problems · Redrive", Root::HERE, &navigation(Root::HERE), &section(Root::HERE))
 }
 
 /// The page of one type.
 pub(crate) fn problem_page(kind: &Kind) -> String {
-    let main = html! { section class="group" { article class="document" { (one(kind)) } } };
-    html::page(&format!("{} · Redrive", kind.title), &navigation(), &main)
+    let main = html! { section class="group" { article class="document" { (one(kind, Root::ABOVE)) } } };
+    html::page(&format!("{} · Redrive", kind.title), Root::ABOVE, &navigation(Root::ABOVE), &main)
 }
 
-fn navigation() -> Markup {
+fn navigation(root: Root) -> Markup {
     html! {
-        a class="nav-top" href="/docs" { "API reference" }
-        a href="/problems" { "All problems" }
+        a class="nav-top" href=(root.link("/docs")) { "API reference" }
+        a href=(root.link("/problems")) { "All problems" }
     }
 }
 
-fn one(kind: &Kind) -> Markup {
+fn one(kind: &Kind, root: Root) -> Markup {
     let class = if kind.status >= 500 { "bad" } else { "off" };
     let uri = kind.uri();
     html! {
         h3 { (kind.title) }
         p class="path" {
             b class={ "status " (class) } { (kind.status) }
-            a href=(uri) { (html::path(&uri)) }
+            a href=(root.link(&uri)) { (html::path(&uri)) }
         }
         p { (prose(kind.explanation)) }
     }

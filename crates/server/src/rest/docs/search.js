@@ -2,9 +2,10 @@
 // contents show where the reader is. The index is read from the page; the page of a problem asks for the reference first.
 (() => {
   'use strict';
-  const REFERENCE = '/docs';
   const MOST_OF_A_KIND = 6;
-  const isReference = location.pathname === REFERENCE;
+  // Neither is told by the path of this page: a proxy may serve it under a prefix.
+  const isReference = document.querySelector('article[data-kind=Operations]') !== null;
+  const reference = document.querySelector('.brand').href;
 
   const box = document.querySelector('.search');
   const input = box.querySelector('input');
@@ -24,7 +25,7 @@
     const entries = [];
     const fields = new Map();
     const add = (kind, id, name, names, says) => {
-      const entry = { kind, href: (isReference ? '' : REFERENCE) + '#' + id, name, names: names.map(plain), places: [] };
+      const entry = { kind, href: (isReference ? '' : reference) + '#' + id, name, names: names.map(plain), places: [] };
       entry.text = [name, ...names, says].join(' ').toLowerCase();
       entries.push(entry);
       return entry;
@@ -50,15 +51,20 @@
     return entries;
   }
 
+  async function load() {
+    if (isReference) return indexOf(document);
+    const answer = await fetch(reference);
+    if (!answer.ok) throw new Error(`the reference was answered with ${answer.status}`);
+    return indexOf(new DOMParser().parseFromString(await answer.text(), 'text/html'));
+  }
+
+  // A promise: what is typed before the reference has arrived waits for the same one. After a failure it is asked for again.
   let index = null;
-  async function theIndex() {
-    if (!index) {
-      index = isReference
-        ? indexOf(document)
-        : await fetch(REFERENCE)
-            .then((answer) => (answer.ok ? answer.text() : Promise.reject(answer.status)))
-            .then((page) => indexOf(new DOMParser().parseFromString(page, 'text/html')));
-    }
+  function theIndex() {
+    index ??= load().catch((error) => {
+      index = null;
+      throw error;
+    });
     return index;
   }
 
