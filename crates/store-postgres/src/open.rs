@@ -29,6 +29,9 @@ pub enum OpenError {
          --postgres-migrate false"
     )]
     Right(String),
+    /// The role lacks the right to change objects of the schema that belong to other roles than the schema's owner.
+    #[error("{0}")]
+    OtherOwners(String),
     /// This program cannot use the schema.
     #[error("{0}")]
     Schema(String),
@@ -42,7 +45,7 @@ impl OpenError {
     pub fn is_misconfiguration(&self) -> bool {
         match self {
             OpenError::Connect(error) => error.is_lasting(),
-            OpenError::Right(_) => true,
+            OpenError::Right(_) | OpenError::OtherOwners(_) => true,
             OpenError::Store(_) | OpenError::Schema(_) | OpenError::TooOld(_) => false,
         }
     }
@@ -51,6 +54,7 @@ impl OpenError {
     fn of(failure: PostgresError, doing: &str) -> Self {
         match failure {
             PostgresError::Unreachable(error) => OpenError::Connect(error),
+            PostgresError::OtherOwners { .. } => OpenError::OtherOwners(format!("{doing}: {failure}")),
             failure if failure.is_missing_right() => OpenError::Right(format!("{doing}: {failure}")),
             failure => OpenError::Store(failure.into_error(doing)),
         }

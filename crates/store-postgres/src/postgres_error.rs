@@ -23,6 +23,9 @@ pub(crate) enum PostgresError {
     /// A part of the call was committed before the failure.
     #[error("{0}")]
     Halfway(Box<PostgresError>),
+    /// The role may not change objects of the schema that do not belong to the schema's owner.
+    #[error("{failure}; {advice}")]
+    OtherOwners { failure: Box<PostgresError>, advice: String },
     /// A stored value that this program cannot have written.
     #[error("{0}")]
     Corrupt(String),
@@ -57,6 +60,7 @@ impl PostgresError {
             PostgresError::Halfway(_) => !self.is_conflict() && !self.is_refusal(),
             PostgresError::Busy(_)
             | PostgresError::Unreachable(_)
+            | PostgresError::OtherOwners { .. }
             | PostgresError::Corrupt(_)
             | PostgresError::Closed => false,
         }
@@ -105,7 +109,7 @@ impl PostgresError {
             PostgresError::Postgres(_) => !self.is_refusal(),
             PostgresError::TimedOut(_) | PostgresError::Busy(_) | PostgresError::Unreachable(_) => true,
             PostgresError::Halfway(failure) => failure.is_passing(),
-            PostgresError::Corrupt(_) | PostgresError::Closed => false,
+            PostgresError::OtherOwners { .. } | PostgresError::Corrupt(_) | PostgresError::Closed => false,
         }
     }
 
@@ -161,7 +165,7 @@ impl PostgresError {
     fn code(&self) -> Option<&SqlState> {
         match self {
             PostgresError::Postgres(error) => error.code(),
-            PostgresError::Halfway(failure) => failure.code(),
+            PostgresError::Halfway(failure) | PostgresError::OtherOwners { failure, .. } => failure.code(),
             _ => None,
         }
     }

@@ -4,6 +4,8 @@
 //! as a whole. A version records which programs may still use it ([`Version::oldest_program`]): during a rolling
 //! upgrade, those of the previous version keep working beside the new ones.
 
+mod owner;
+
 use std::time::Duration;
 
 use redrive_core::{Policy, PolicyId, TenantId, policy};
@@ -85,24 +87,6 @@ const LOCK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// Whether the schema exists: a role that may not create schemas may have been given one.
 const HAS_SCHEMA: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'redrive')";
 
-/// The owner of the tables, or of a schema without tables, if the session's role is another one and may act as it.
-/// (What `pg_has_role` calls that right has changed in version 16.)
-const OTHER_OWNER: &str = "
-WITH owner AS (
-    SELECT coalesce(
-        (
-            SELECT relowner FROM pg_catalog.pg_class
-            WHERE relnamespace = pg_namespace.oid AND relname = 'schema_versions' AND relkind = 'r'
-        ),
-        nspowner
-    ) AS role
-    FROM pg_catalog.pg_namespace
-    WHERE nspname = 'redrive'
-)
-SELECT quote_ident(pg_get_userbyid(role)) FROM owner
-WHERE pg_get_userbyid(role) <> current_user
-  AND pg_has_role(role, CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'MEMBER' ELSE 'SET' END)";
-
 const BEGINNING: &str = "
 CREATE TABLE IF NOT EXISTS redrive.schema_versions (
     version        bigint PRIMARY KEY,
@@ -167,9 +151,20 @@ async fn bring_up_to_date(connection: &Connection) -> Result<State, PostgresErro
     // Without a timeout, for a migration of this process or of another one: nothing else can be done before.
     connection.execute("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0").await?;
     connection.query(LOCK, &[]).await?;
-    act_as_owner(connection).await?;
     // Another process may have migrated the schema while this one waited.
     let before = read(connection).await?.map_or(0, |(version, _)| version);
+    if before < CURRENT {
+        let strays = owner::act_as_owner(connection).await?;
+        let migrated = bring_from(connection, before).await;
+        migrated.map_err(|failure| match strays {
+            Some(strays) => strays.explain(failure),
+            None => failure,
+        })?;
+    }
+    Ok(State { version: before, program: CURRENT })
+}
+
+async fn bring_from(connection: &Connection, before: i64) -> Result<(), PostgresError> {
     if before == 0 {
         let strange = connection.query(STRANGE, &[]).await?;
         if let Some(table) = strange.first() {
@@ -184,20 +179,15 @@ async fn bring_up_to_date(connection: &Connection) -> Result<State, PostgresErro
         }
         connection.execute(BEGINNING).await?;
     }
-    bring_from(connection, before).await?;
+    let missing = usize::try_from(before).unwrap_or(usize::MAX);
+    for (number, version) in (1_i64..).zip(&VERSIONS).skip(missing) {
+        connection.execute(version.sql).await?;
+        connection.query(NOTE, &[(&number, Type::INT8), (&version.oldest_program, Type::INT8)]).await?;
+    }
     if before == 0 {
         put_default_policy(connection).await?;
     }
-    Ok(State { version: before, program: CURRENT })
-}
-
-/// Makes everything new belong to the owner of what is there, also if a superuser or another member of the owner's role
-/// migrates: that owner's default privileges apply to it, and that owner can migrate it the next time.
-async fn act_as_owner(connection: &Connection) -> Result<(), PostgresError> {
-    let rows = connection.query(OTHER_OWNER, &[]).await?;
-    let Some(row) = rows.first() else { return Ok(()) };
-    let owner: String = Cells::of(row).get()?;
-    connection.execute(&format!("SET LOCAL ROLE {owner}")).await
+    Ok(())
 }
 
 /// Stores the default policy in a new schema. Running processes stored theirs at their start, so a schema that is
@@ -215,13 +205,4 @@ async fn put_default_policy(connection: &Connection) -> Result<(), PostgresError
         now: time::time(connection).await?,
     };
     policies::put(connection, &put).await.map(drop)
-}
-
-async fn bring_from(connection: &Connection, before: i64) -> Result<(), PostgresError> {
-    let missing = usize::try_from(before).unwrap_or(usize::MAX);
-    for (number, version) in (1_i64..).zip(&VERSIONS).skip(missing) {
-        connection.execute(version.sql).await?;
-        connection.query(NOTE, &[(&number, Type::INT8), (&version.oldest_program, Type::INT8)]).await?;
-    }
-    Ok(())
 }

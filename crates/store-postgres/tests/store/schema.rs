@@ -445,3 +445,83 @@ WHERE relnamespace = 'redrive'::regnamespace AND relkind IN ('r', 'v', 'S') AND 
         admin.batch_execute(&format!("DROP OWNED BY \"{role}\"; DROP ROLE \"{role}\"")).await.unwrap();
     }
 }
+
+/// What a superuser or another member of the owner's role left to itself when it migrated, of each kind.
+const STRAYS: [&str; 5] = [
+    "TABLE redrive.live",
+    "TABLE redrive.blobs",
+    "VIEW redrive.task_overview",
+    "SEQUENCE redrive.enqueue_order",
+    "FUNCTION redrive.header_fields(jsonb, text)",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_belongs_to_another_role_is_given_to_the_owner_by_a_migration_that_may() {
+    const OWNERS: &str = "
+SELECT relname::text, pg_get_userbyid(relowner)::text FROM pg_class WHERE relnamespace = 'redrive'::regnamespace
+UNION ALL
+SELECT proname::text, pg_get_userbyid(proowner)::text FROM pg_proc WHERE pronamespace = 'redrive'::regnamespace
+UNION ALL
+SELECT typname::text, pg_get_userbyid(typowner)::text FROM pg_type WHERE typnamespace = 'redrive'::regnamespace";
+    let database = Postgres::shared().fresh_database();
+    let admin = plain(database.url()).await;
+    let (owner, as_owner) = role(&admin, &database, "owner", "").await;
+    let (other, _) = role(&admin, &database, "other", "").await;
+    let (member, as_member) = role(&admin, &database, "member", &format!("IN ROLE \"{owner}\"")).await;
+    let (both, as_both) = role(&admin, &database, "both", &format!("IN ROLE \"{owner}\", \"{other}\"")).await;
+    admin.batch_execute(&format!("GRANT CREATE ON DATABASE {} TO \"{owner}\"", database.name())).await.unwrap();
+    // who migrates, the owner of the strays, whether the migration may give them to the schema's owner
+    let cases = [
+        (database.url(), "redrive", true),
+        (database.url(), other.as_str(), true),
+        (&as_both, &other, true),
+        (&as_both, "redrive", false),
+        (&as_member, &other, false),
+        (&as_owner, &other, false),
+        (&as_owner, "redrive", false),
+    ];
+    for (migrating, stray_owner, may) in cases {
+        plain(&as_owner).await.batch_execute(VERSION_1).await.unwrap();
+        for stray in STRAYS {
+            admin.batch_execute(&format!("ALTER {stray} OWNER TO \"{stray_owner}\"")).await.unwrap();
+        }
+        // Not made by Redrive.
+        admin.batch_execute("CREATE TABLE redrive.reports (id serial)").await.unwrap();
+        let migrated = migrate(&Options::new(migrating, node("by-hand"))).await;
+        let owners = admin.query(OWNERS, &[]).await.unwrap().into_iter().map(|row| (row.get(0), row.get(1)));
+        let owners: Vec<(String, String)> = owners.collect();
+        let of_reports = |name: &str| name.trim_start_matches('_').starts_with("reports");
+        for (name, role) in &owners {
+            match (of_reports(name), may) {
+                (true, _) => assert_eq!(role, "redrive", "{migrating}: {name}"),
+                (false, true) => assert_eq!(role, &owner, "{migrating}: {name}"),
+                (false, false) => assert!([stray_owner, owner.as_str()].contains(&role.as_str()), "{name}: {role}"),
+            }
+        }
+        let of_stray_owner = owners.iter().filter(|(name, role)| role == stray_owner && !of_reports(name));
+        assert_eq!(of_stray_owner.count() == 0, may, "{migrating}: {owners:?}");
+        if may {
+            assert_eq!(migrated.unwrap().version, 1, "{migrating}");
+        } else {
+            let refused = migrated.unwrap_err();
+            assert!(refused.is_misconfiguration());
+            let refused = refused.to_string();
+            let stray_owner = if stray_owner == "redrive" { stray_owner } else { &format!("\"{stray_owner}\"") };
+            let told = [
+                "bringing the schema up to date: ",
+                "(SQLSTATE 42501); these do not belong to \"owner of ",
+                &format!("view redrive.task_overview ({stray_owner}), table redrive.blobs ({stray_owner}), "),
+                &format!(
+                    "table redrive.live ({stray_owner}), 2 more; run `redrive migrate` once as a superuser, or as a"
+                ),
+            ];
+            for part in told {
+                assert!(refused.contains(part), "{part:?} is not in {refused:?}");
+            }
+        }
+        admin.batch_execute("DROP SCHEMA redrive CASCADE").await.unwrap();
+    }
+    for role in [member, both, other, owner] {
+        admin.batch_execute(&format!("DROP OWNED BY \"{role}\"; DROP ROLE \"{role}\"")).await.unwrap();
+    }
+}
