@@ -251,7 +251,10 @@ impl Cause {
     fn of_certificate(error: &CertificateError) -> Self {
         match error {
             // A trusted authority of the same name with another key, such as the one before a renewal, is another authority.
-            CertificateError::UnknownIssuer | CertificateError::BadSignature => Cause::UnknownAuthority,
+            // So is one with another kind of key, such as a machine's own certificate for the name localhost.
+            CertificateError::UnknownIssuer
+            | CertificateError::BadSignature
+            | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => Cause::UnknownAuthority,
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => Cause::Expired,
             CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => Cause::NotValidYet,
             CertificateError::NotValidForNameContext { expected, presented } => Cause::OtherName {
@@ -362,6 +365,14 @@ mod tests {
         for (error, cause) in [
             (rustls::Error::from(CertificateError::UnknownIssuer), Cause::UnknownAuthority),
             (CertificateError::BadSignature.into(), Cause::UnknownAuthority),
+            (
+                CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext {
+                    signature_algorithm_id: vec![6],
+                    public_key_algorithm_id: vec![7],
+                }
+                .into(),
+                Cause::UnknownAuthority,
+            ),
             (CertificateError::Expired.into(), Cause::Expired),
             (CertificateError::NotValidYet.into(), Cause::NotValidYet),
             (CertificateError::BadEncoding.into(), Cause::BadCertificate("BadEncoding".to_owned())),
