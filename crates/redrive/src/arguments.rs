@@ -16,7 +16,7 @@ pub(crate) fn with_durations_joined(given: impl IntoIterator<Item = OsString>) -
     let mut arguments: Vec<OsString> = Vec::new();
     let mut are_options_over = false;
     for argument in given {
-        let is_duration = argument.to_str().is_some_and(|text| parse_duration(text).is_ok());
+        let is_duration = argument.to_str().is_some_and(is_meant_as_duration);
         if is_duration && !are_options_over && ends_with_bare_option(&arguments) {
             if let Some(option) = arguments.last_mut() {
                 option.push("=");
@@ -28,6 +28,13 @@ pub(crate) fn with_durations_joined(given: impl IntoIterator<Item = OsString>) -
         }
     }
     arguments
+}
+
+/// Whether this is a duration, or a number that lacks the unit of one: clap then says what is wrong with it. No URL of a
+/// target begins with a digit and has no slash.
+fn is_meant_as_duration(text: &str) -> bool {
+    let is_number = text.starts_with(|first: char| first.is_ascii_digit()) && !text.contains(['/', ':']);
+    is_number || parse_duration(text).is_ok()
 }
 
 /// Whether the last of these is the option itself, and not the value of another one.
@@ -49,6 +56,9 @@ mod tests {
             ("redrive send --wait http://a", "redrive send --wait http://a"),
             ("redrive send http://a --wait", "redrive send http://a --wait"),
             ("redrive send --wait=5s 30s", "redrive send --wait=5s 30s"),
+            ("redrive send --wait 30 http://a", "redrive send --wait=30 http://a"),
+            ("redrive send --wait 1.5s http://a", "redrive send --wait=1.5s http://a"),
+            ("redrive send --wait 127.0.0.1:9000/hook", "redrive send --wait 127.0.0.1:9000/hook"),
             ("redrive send --delay 30s --wait", "redrive send --delay 30s --wait"),
             ("redrive send http://a -d --wait 30s", "redrive send http://a -d --wait 30s"),
             ("redrive send -- --wait 30s", "redrive send -- --wait 30s"),

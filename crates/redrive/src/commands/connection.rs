@@ -90,8 +90,11 @@ impl Connection {
     /// A command line for the reader to copy, for the same server as this one.
     pub(crate) fn hint(&self, command: &str) -> String {
         let mut line = format!("{} {command}", cli::program());
-        if let Some(server) = self.server_flag() {
-            line += &format!(" --server {server}");
+        match self.server_flag() {
+            // A password is never shown, so the flag cannot be copied.
+            Some(server) if server.contains("***@") => line += " (with the same --server)",
+            Some(server) => line += &format!(" --server {server}"),
+            None => {}
         }
         if std::env::var_os(EXTRA_CA).is_none() {
             self.server.trusted_files().iter().for_each(|file| line += &format!(" --extra-ca {}", file.display()));

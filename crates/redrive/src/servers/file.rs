@@ -73,7 +73,10 @@ fn password(file: &Path) -> anyhow::Result<String> {
     if length as u64 > LONGEST_PASSWORD {
         return Err(wrong(format!("the file has more than {LONGEST_PASSWORD} bytes")));
     }
-    Ok(text.lines().next().unwrap_or_default().to_owned())
+    match text.lines().next() {
+        Some(password) if !password.is_empty() => Ok(password.to_owned()),
+        _ => Err(wrong("its first line is empty".to_owned())),
+    }
 }
 
 impl ServersFile {

@@ -138,10 +138,16 @@ fn unknown(file: &ServersFile, name: &str) -> anyhow::Error {
     let names = || file.servers.keys().map(String::as_str);
     let meant = nearest(name, names()).map(|meant| format!("did you mean {meant}? ")).unwrap_or_default();
     let known = names().collect::<Vec<_>>().join(", ");
-    let known = if known.is_empty() { "it names none".to_owned() } else { format!("it names {known}") };
+    let known = match known.as_str() {
+        "" => "it names none".to_owned(),
+        // It has just been said.
+        only if meant.contains(&format!(" {only}?")) => String::new(),
+        many => format!("it names {many}"),
+    };
     let message = format!(
-        "there is no server {name} in {}; {meant}{known}\n(a URL begins with http:// or https://)",
-        file.path.display()
+        "there is no server {name} in {}; {}\n(a URL begins with http:// or https://)",
+        file.path.display(),
+        format!("{meant}{known}").trim_end()
     );
     ExitError::of(Exit::BadConfiguration, message)
 }

@@ -117,7 +117,7 @@ fn key_policy_dependency_and_labels_reach_the_task() {
 fn what_the_server_does_not_understand_ends_with_1_and_names_the_field() {
     let service = Service::start();
     for (words, expected) in [
-        (&["not-a-url"][..], "targetUrl"),
+        (&["ftp://not-http"][..], "targetUrl"),
         (&["http://localhost/", "--set", "maxAttempts=0"], "maxAttempts"),
         (&["http://localhost/", "-H", "Idempotency-Key: x"], "headers"),
     ] {
@@ -270,4 +270,32 @@ fn a_mistake_in_a_field_or_a_label_is_said_in_plain_words() {
     ] {
         service.run(&[&["send", "http://127.0.0.1:1/"], words].concat()).with(2).says(&[said]);
     }
+}
+
+#[test]
+fn what_was_meant_is_said_where_it_can_be_guessed() {
+    let (service, target) = (Service::start(), Target::answering(&[200]));
+    for (words, code, said) in [
+        (&["127.0.0.1:9000/hook"][..], 2, "did you mean http://127.0.0.1:9000/hook?"),
+        (&[&target.url, "--policy", "webhok"], 5, "did you mean webhook?"),
+        (&["--wait", "30", &target.url], 2, "invalid value '30' for '--wait"),
+    ] {
+        service.run(&[&["send"], words].concat()).with(code).says(&[said]);
+    }
+    service.run(&["policies", "show", "webhok"]).with(5).says(&["did you mean webhook?"]);
+    assert_eq!(target.unseen(), 0);
+
+    let id = service.send(&[&target.url, "--delay", "1h"]);
+    service.run(&["tasks", "attempts", &id]).with(0).says(&["no attempts yet"]);
+    let paused = service.run(&["dependencies", "pause", &target.url]).with(0);
+    assert!(!paused.stderr.contains("check the spelling"), "{paused:?}");
+    service
+        .run(&["dependencies", "pause", "bilings"])
+        .with(0)
+        .says(&["the node knows no task of bilings; check the spelling"]);
+
+    let with_password = service.url.replace("http://", "http://anna:secret@");
+    let sent = service.run(&["send", &target.url, "--delay", "1h", "--server", &with_password]).with(0);
+    assert!(!format!("{sent:?}").contains("secret") && !sent.stdout.contains("***@"), "{sent:?}");
+    sent.says(&["(with the same --server)"]);
 }

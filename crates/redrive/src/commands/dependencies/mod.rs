@@ -83,6 +83,13 @@ impl DependencyArgs {
         format!("/dependencies/{}{action}", escape(&self.name))
     }
 
+    /// Whether there is, or was, any task of the dependency.
+    async fn is_known(&self) -> anyhow::Result<bool> {
+        let of: Dependency = self.connection.client()?.get(&self.path("")).await?.read()?;
+        let has_tasks = of.backlog.is_none_or(|backlog| backlog.due + backlog.waiting > 0);
+        Ok(has_tasks || of.totals.attempts > 0 || of.concurrency.in_flight > 0)
+    }
+
     /// Posts a document, and prints where the dependency stands.
     async fn post(&self, action: &str, document: Vec<u8>) -> anyhow::Result<Exit> {
         let answer = self.connection.client()?.post(&self.path(action), document).await?;

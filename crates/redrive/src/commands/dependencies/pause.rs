@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::DependencyArgs;
 use crate::exit::Exit;
+use crate::output::notice;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,5 +25,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(Args { dependency, reason }: Args) -> anyhow::Result<Exit> {
-    dependency.post("/pause", serde_json::to_vec(&json!({ "reason": reason }))?).await
+    let exit = dependency.post("/pause", serde_json::to_vec(&json!({ "reason": reason }))?).await?;
+    if !dependency.is_known().await? {
+        let name = &dependency.name;
+        notice(format!("note: the node knows no task of {name}; check the spelling (`redrive dependencies list`)"));
+    }
+    Ok(exit)
 }

@@ -8,9 +8,11 @@ mod show;
 mod timetable;
 
 use clap::Subcommand;
+use redrive_core::policy::Context;
+use redrive_standard::nearest;
 
 use crate::commands::connection;
-use crate::exit::Exit;
+use crate::exit::{Exit, exit_of, with_advice};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -40,4 +42,13 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Exit> {
             Command::Delete(args) => delete::run(args).await,
         }
     })
+}
+
+/// The error of a policy that does not exist, with the preset that was probably meant.
+pub(crate) fn with_preset_hint(error: anyhow::Error, name: Option<&str>) -> anyhow::Error {
+    let meant = name.and_then(|name| nearest(name, Context::ALL.iter().map(|context| context.as_str())));
+    match meant {
+        Some(meant) if exit_of(&error) == Exit::NotFound => with_advice(error, &format!("did you mean {meant}?")),
+        _ => error,
+    }
 }

@@ -7,7 +7,7 @@ use redrive_standard::printable_json;
 use redrive_standard::rules::{self, Finding, Permission};
 use serde_json::Value;
 
-use super::{document, timetable};
+use super::{document, timetable, with_preset_hint};
 use crate::client::{Policy, escape, is_unanswered};
 use crate::commands::Connection;
 use crate::config::duration_text;
@@ -93,7 +93,9 @@ async fn of_server(args: &Args) -> anyhow::Result<(Value, Option<String>)> {
         Ok(answer) => return Ok((answer.read()?, None)),
         Err(error) => error,
     };
-    let Some(context) = Context::from_name(&args.name) else { return Err(error) };
+    let Some(context) = Context::from_name(&args.name) else {
+        return Err(with_preset_hint(error, Some(&args.name)));
+    };
     let why = match exit_of(&error) {
         Exit::NotFound => "the server has no policy of this name".to_owned(),
         Exit::Unreachable if is_unanswered(&error) => format!("the server was not asked: {error:#}"),

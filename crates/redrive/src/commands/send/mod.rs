@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::client::{Answer, Task, Upload, is_passing};
-use crate::commands::{Connection, connection, pairs};
+use crate::commands::{Connection, connection, pairs, policies};
 use crate::exit::{Exit, ExitError, with_advice};
 use crate::follow::{Follow, Wait};
 use crate::output::{Colour, Output, notice};
@@ -46,8 +46,8 @@ pub(crate) struct Args {
     /// The body as JSON, sent byte for byte as written; @FILE and - as for --data
     #[arg(long, value_name = "JSON|@FILE|-", allow_hyphen_values = true)]
     json_body: Option<String>,
-    /// The idempotency key that every attempt carries; the same request with the same key is the same task
-    /// [default: a new one, which is printed before anything is sent]
+    /// The idempotency key that every attempt carries, 1 to 64 visible ASCII characters; the same request with the same
+    /// key is the same task [default: a new one, which is printed before anything is sent]
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
     /// The retry policy: one of yours, or a preset: sync, event, webhook, webhook-patient, batch, grpc
@@ -111,6 +111,11 @@ struct Submission {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     let (connection, wait) = (args.connection.clone(), args.wait);
+    if !args.url.contains("://") {
+        let url = &args.url;
+        let message = format!("the URL must begin with http:// or https://; did you mean http://{url}?");
+        return Err(ExitError::of(Exit::Usage, message));
+    }
     for (flag, twice) in [
         ("--label", pairs::twice(args.labels.iter().map(|(name, _)| name.as_str()))),
         ("--set", pairs::twice(args.overrides.iter().map(|(name, _)| name.as_str()))),
@@ -130,7 +135,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
             submission.body_ref = Some(client.upload(large).await?);
         }
         let answer = client.post("/retry-tasks", serde_json::to_vec(&submission)?).await;
-        let answer = answer.map_err(|error| in_doubt(error, submission.idempotency_key.as_deref()))?;
+        let answer = answer.map_err(|error| in_doubt(error, submission.idempotency_key.as_deref()));
+        let answer = answer.map_err(|error| policies::with_preset_hint(error, submission.policy_id.as_deref()))?;
         let task: Task = answer.read()?;
         let output = connection.output();
         let follow = wait.map(|wait| Follow::new(&connection, wait)).transpose()?;

@@ -35,7 +35,11 @@ pub(crate) async fn run(Args { task }: Args) -> anyhow::Result<Exit> {
     while let Some(page) = pages.next(&mut client).await? {
         attempts.extend(page.read()?);
     }
-    output.table(&table(&attempts))?;
+    if attempts.is_empty() {
+        output.line("no attempts yet")?;
+    } else {
+        output.table(&table(&attempts))?;
+    }
     Ok(Exit::Done)
 }
 
