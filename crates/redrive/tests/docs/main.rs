@@ -147,7 +147,7 @@ fn the_commands_of_deploying_work() {
     run.setup("stop TERM");
 
     let _server = database::start(&mut run);
-    // What somebody who secures a server takes from every role has to be granted by the document.
+    // What is revoked from PUBLIC on a hardened server must be granted by the document.
     run.setup("PGUSER=root psql template1 -c 'REVOKE ALL ON SCHEMA public FROM PUBLIC'");
     run.use_database("postgres");
     let migrate = run.run_until("migrate");
