@@ -1,5 +1,6 @@
 //! Builds the binaries that are measured or killed, and finds them.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -34,12 +35,23 @@ pub fn target_dir() -> Result<PathBuf> {
     Ok(dir.to_owned())
 }
 
-/// The cargo that runs this program.
+/// The cargo that runs this program, as a user would call it.
+///
+/// Without what the outer cargo says about this package: `ring` is built again, with everything that depends on it, whenever
+/// one of these variables has changed.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let is_of_package =
+        |name: &OsStr| name.to_str().is_some_and(|name| PACKAGE.iter().any(|start| name.starts_with(start)));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_package(name)) {
+        command.env_remove(name);
+    }
     command.current_dir(workspace_root());
     command
 }
+
+/// How the names of variables about a package begin.
+const PACKAGE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
 
 /// Runs `cargo build` with these arguments and returns the directory of the binaries.
 pub fn build(profile: Profile, arguments: &[&str]) -> Result<PathBuf> {
